@@ -1,5 +1,5 @@
-//! The fuzz target for `comeback_fuzz::batch_event`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and
-//! its `main`.
+//! Fuzz target for `comeback_fuzz::batch_event`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
+//! `main`.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

@@ -1,4 +1,4 @@
-//! The fuzz target for `comeback_fuzz::decide`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
+//! Fuzz target for `comeback_fuzz::decide`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
 //! `main`.
 #![cfg_attr(fuzzing, no_main)]
 

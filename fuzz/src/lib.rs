@@ -1,7 +1,7 @@
-//! Properties that hold for any input. Each entry point accepts bytes, and panics if a property is violated.
+//! Properties that hold for any input. Each entry point takes bytes, and panics if a property is violated.
 //!
-//! The entry points get bytes from libFuzzer in `fuzz_targets`, and random bytes on stable Rust in `tests/bounded.rs`.
-//! [`seeds`] returns the samples in the repository's `events/` as inputs.
+//! The bytes come from libFuzzer in `fuzz_targets`, and are random on stable Rust in `tests/bounded.rs`. [`seeds`]
+//! turns the samples in the repository's `events/` into inputs.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Parses the bytes as an event from Lambda to the handler, and compares the result with another JSON parser's.
+/// Parses the bytes as an event from Lambda to the handler, and compares the result with that of another JSON parser.
 ///
 /// # Panics
 ///
@@ -32,7 +32,8 @@ pub fn batch_event(data: &[u8]) {
     let nameless = batch.message_ids().filter(|id| id.is_empty()).count();
     assert_eq!(BatchReport::new(&batch).kept_whole.is_some(), nameless > 0);
     assert!(batch.records.iter().all(|record| !record.message_id.is_empty()));
-    // serde_json also refuses lone surrogates, numbers over a double's range, and deep nesting. Comeback does not.
+    // serde_json also refuses lone surrogates, numbers beyond a double's range, and deep nesting. Comeback accepts
+    // them.
     let Ok(event) = serde_json::from_str::<Value>(text) else { return };
     let messages = event["Records"].as_array().expect("a batch has its messages");
     assert_eq!(batch.message_ids().count(), messages.len(), "each message is handled or kept");
@@ -47,11 +48,12 @@ pub fn batch_event(data: &[u8]) {
     }
 }
 
-/// Parses the bytes as the body of a message, and compares the invocation record with another JSON parser's result.
+/// Parses the bytes as the body of a message, and compares the invocation record with that of another JSON parser.
 ///
 /// # Panics
 ///
-/// Panics if the two parsers read the record differently, or if a part of the record is changed.
+/// Panics if the two parsers read the record differently, or if a part of the record is not taken verbatim from the
+/// body.
 pub fn invocation_record(data: &[u8]) {
     let Ok(body) = std::str::from_utf8(data) else { return };
     let read = InvocationRecord::read(body);
@@ -62,7 +64,8 @@ pub fn invocation_record(data: &[u8]) {
         for part in raw.flatten() {
             assert!(body.as_bytes().as_ptr_range().contains(&part.get().as_ptr()), "a copy: {part}");
         }
-        // serde_json also refuses lone surrogates, numbers over a double's range, and deep nesting. Comeback does not.
+        // serde_json also refuses lone surrogates, numbers beyond a double's range, and deep nesting. Comeback accepts
+        // them.
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             assert_eq!(value["requestContext"]["functionArn"], *record.function_arn);
             let payload: Value =
@@ -82,7 +85,7 @@ pub fn invocation_record(data: &[u8]) {
             }
         }
         (Err(reason), read) => {
-            // A redriven dead-letter is no invocation record, but it may contain a malformed envelope.
+            // A redriven dead-letter is not an invocation record, but it may contain a malformed envelope.
             let is_of_the_record =
                 matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost);
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
@@ -91,13 +94,13 @@ pub fn invocation_record(data: &[u8]) {
     }
 }
 
-/// Reads the current time and the error message of a `RetryAfter` from the bytes, and parses the message. The first
-/// eight bytes are the time in seconds.
+/// Reads the time of a failure and the error message of its `RetryAfter` from the bytes, and parses the message. The
+/// first eight bytes are the time in seconds.
 ///
 /// # Panics
 ///
-/// Panics if text around a requested wait changes the wait, if a wait given as a duration depends on the current time,
-/// if a wait given as a date does not, or if the engine parses the wait differently.
+/// Panics if text after the requested wait changes the wait, if the wait a second later is neither the same nor a
+/// second shorter, or if the engine parses the wait differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -138,7 +141,8 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Makes a message with this body, received for the first time. Its id is a number.
+/// Makes a message with this body, received for the first time. Its id is numeric, because a [`Question`] stores it as
+/// a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -154,8 +158,8 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Parses the bytes as a target's event: a payload, an envelope, or not JSON. Puts a parsed event into an envelope
-/// again, with an id made of characters from the event.
+/// Parses the bytes as a target's event: a payload, an envelope, or not JSON at all. Then puts the event into an
+/// envelope again, with an id made of characters from the event.
 ///
 /// # Panics
 ///
@@ -190,19 +194,19 @@ fn check_seals(envelope: &Envelope<'_>) {
     }
 }
 
-/// Number of numeric fields of a [`Question`]. Each field is eight bytes, little-endian.
+/// Number of numeric fields in a [`Question`]. Each takes eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes make a question: first the numeric
-/// fields, then the message's body.
+/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes make a question: the numeric
+/// fields come first, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end and spread, in seconds, of a pause for every function. If the end is 0, the pause has no end. `None`
-    /// means that nothing is paused.
+    /// Start, end and spread, in seconds, of a pause of every function. A pause whose end is 0 has no end. `None` means
+    /// that nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
-    /// The message. Its id is a number.
+    /// The message. Its id is numeric.
     pub record: Record,
     /// The current time on the handler's clock.
     pub now: Timestamp,
@@ -218,8 +222,7 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Makes a question of any bytes. Missing bytes count as zero, and a number outside its range is changed to fit the
-    /// range.
+    /// Makes a question from any bytes. Missing bytes count as zero, and numbers are brought into their ranges.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let (head, body) = data.split_at(data.len().min(8 * NUMBERS));
@@ -257,7 +260,7 @@ impl Question {
         Self { settings, pause, record, now: Timestamp::from_millis(now) }
     }
 
-    /// Returns the bytes that [`from_bytes`](Self::from_bytes) turns into this question.
+    /// Returns the bytes from which [`from_bytes`](Self::from_bytes) makes this question.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { settings, pause, record, now } = self;
@@ -281,7 +284,7 @@ impl Question {
         numbers.iter().flat_map(|number| number.to_le_bytes()).chain(record.body.bytes()).collect()
     }
 
-    /// Returns the pauses, as the handler reads them from the SSM parameter.
+    /// Returns the pauses as the handler would read them from the SSM parameter.
     #[must_use]
     pub fn pauses(&self) -> Pauses {
         let Some((from, until, spread)) = self.pause else { return Pauses::default() };
@@ -329,8 +332,8 @@ impl Question {
         }
     }
 
-    /// Checks the decision at a later receive. The message must not stay hidden beyond its due time, and the due time
-    /// must not change unless a pause has ended meanwhile.
+    /// Checks the decision at a later receive. The message must not stay hidden past its due time, and its due time
+    /// must not change unless a pause has ended in the meantime.
     fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
@@ -366,14 +369,14 @@ impl Question {
 pub struct Seed {
     /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
-    /// Name of the sample: its file's name. If the sample is one message of a batch, the message's position follows.
+    /// Name of the sample's file. If the sample is one message of a batch, its position follows.
     pub name: String,
     /// The bytes to pass to the entry point.
     pub data: Vec<u8>,
 }
 
-/// Returns inputs made from every sample in `events/` (batches, bodies, payloads, and questions about the messages
-/// twelve hours later) and from every requested wait in `tests/golden`.
+/// Returns inputs made from the samples in `events/` (batches, bodies, payloads, and questions about the messages
+/// twelve hours after they were sent) and from the requested waits in `tests/golden`.
 ///
 /// # Panics
 ///
@@ -394,8 +397,7 @@ pub fn seeds() -> Vec<Seed> {
     files.iter().flat_map(|file| seeds_of(file)).chain(waits_of(&waits)).collect()
 }
 
-/// Reads a requested wait from each line of a file. Leaves out lines with a lone surrogate, which Rust strings cannot
-/// hold.
+/// Reads a requested wait from each line of a file. Skips lines with a lone surrogate, which a Rust string cannot hold.
 fn waits_of(file: &Path) -> Vec<Seed> {
     let lines = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let cases = lines.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok());

@@ -1,4 +1,4 @@
-//! Runs each entry point for a limited time on stable Rust, with every sample, mutated samples, and random bytes.
+//! Runs each entry point for a limited time on stable Rust, on every sample, on mutated samples and on random bytes.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Time when the samples' events failed, in epoch milliseconds.
+/// Time at which the samples' events failed, in epoch milliseconds.
 const T0: u64 = 1_789_400_814_145;
 
 fn seeds_for(target: &str) -> Vec<Vec<u8>> {
@@ -19,7 +19,7 @@ fn seeds_for(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// Generates samples in which short pieces are repeated, removed or replaced, or a number is replaced by an extreme
-/// number.
+/// one.
 fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1"];
     let piece = prop_oneof![
@@ -87,7 +87,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Generates a pause around the time when the samples' events failed.
+/// Generates a pause around the time at which the samples' events failed.
 fn pause() -> impl Strategy<Value = Option<(u64, u64, u64)>> {
     let pause = (0..100_000u64, option::of(1..100_000u64), 0..=10_000u64);
     option::of(pause.prop_map(|(after, length, spread)| {
@@ -125,7 +125,7 @@ fn every_sample_holds() {
     assert!(seeds.len() > 280, "only {} samples", seeds.len());
 }
 
-/// The samples for `decide` must lead to every action. Otherwise the checks of some actions would never run.
+/// The samples for `decide` must lead to every action; otherwise, some actions would never be checked.
 #[test]
 fn samples_reach_every_action() {
     let mut seen = [0; 4];

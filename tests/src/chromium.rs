@@ -1,6 +1,6 @@
-//! Runs headless Chromium with its DevTools protocol over two pipes (`--remote-debugging-pipe`). Each message is JSON
-//! and ends with a NUL. The pipes need no port, and no crate except serde_json. The tests use only ten commands of the
-//! protocol. Existing crates use WebSocket and generate code for the whole protocol, which takes a minute to compile.
+//! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`): messages in
+//! JSON, each ended by a NUL. This needs no port, and no crate but serde_json. The tests use only ten commands of the
+//! protocol, whereas existing crates use WebSocket and generate code for all of it, which takes a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,28 +11,28 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Chromium's command-line flags. Several flags turn off requests and log messages that do not come from the page.
+/// Chromium's command-line flags. Several turn off requests and log messages that do not come from the page.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// A running Chromium. Calls go to its current tab. The browser ends when this value is dropped.
+/// A running Chromium. Calls go to its current tab. Dropping this value closes the browser.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// The tab that calls go to; `None` before the first tab is opened.
+    /// Tab that calls go to. `None` before the first tab is opened.
     tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
 }
 
-/// A tab of the browser, identified by its protocol session.
+/// A browser tab, identified by its protocol session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// Window width and colour scheme in which a page is shown.
+/// The window width and colour scheme that a page is shown in.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.
@@ -80,7 +80,7 @@ impl Chromium {
         chromium
     }
 
-    /// Opens another tab, which becomes the current one.
+    /// Opens another tab and makes it the current one.
     pub fn open_tab(&mut self) -> Tab {
         self.tab = None;
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
@@ -106,7 +106,7 @@ impl Chromium {
         self.visit(&format!("file://{}", file.display()));
     }
 
-    /// Sets the current tab's window width and the reader's preferred colours.
+    /// Sets the current tab's window width and preferred colour scheme.
     pub fn look(&mut self, look: Look) {
         let metrics =
             json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});
@@ -121,7 +121,7 @@ impl Chromium {
         let session = self.session();
         self.events.retain(|event| event["sessionId"] != session);
         let navigation = self.call("Page.navigate", json!({"url": url}));
-        // Ignores a load event of the previous page, which may still be loading.
+        // The previous page may still be loading; its load event does not count.
         let is_loaded = |chromium: &Self| {
             let events = chromium.of(&["Page.frameNavigated", "Page.loadEventFired"]);
             let is_ours = |it: &&&Value| it["params"]["frame"]["loaderId"] == navigation["loaderId"];
@@ -146,7 +146,7 @@ impl Chromium {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
-    /// Evaluates a JavaScript expression in the current tab. If the result is a promise, awaits it. Fails if the
+    /// Evaluates a JavaScript expression in the current tab, and awaits the result if it is a promise. Fails if the
     /// expression throws, or if the tab leaves the page.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -184,8 +184,8 @@ impl Chromium {
         self.tab.as_ref().map_or(Value::Null, |Tab(session)| json!(session))
     }
 
-    /// The messages that the current tab has logged since its page was opened, including exceptions, refused requests
-    /// and the browser's own warnings.
+    /// Messages logged in the current tab since its page was opened, including exceptions, refused requests and the
+    /// browser's own warnings.
     pub fn console(&self) -> Vec<&Value> {
         self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
     }
@@ -202,7 +202,8 @@ impl Chromium {
         of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message from the browser. Returns a response to a command; stores an event and returns `None`.
+    /// Waits for a message from the browser. A response to a command is returned. An event is stored, and the result is
+    /// `None`.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {
@@ -216,7 +217,7 @@ impl Chromium {
 impl Drop for Chromium {
     fn drop(&mut self) {
         let _ = self.to.write_all(format!("{}\0", json!({"id": 0, "method": "Browser.close"})).as_bytes());
-        // A failed wait cannot be handled here.
+        // Nothing can be done about a failed wait here.
         let _ = self.child.wait();
     }
 }

@@ -17,15 +17,15 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// The region that the tests use. AWS CLI 1 has no special SQS endpoint for this region. For a region with such an
-/// endpoint, the CLI ignores `AWS_ENDPOINT_URL`.
+/// Region that the tests use. AWS CLI 1 has a special SQS endpoint for some regions, and ignores `AWS_ENDPOINT_URL`
+/// there. This is not one of those regions.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.
 const KEY: &str = "test";
 
-/// The command that starts MiniStack, with the Python of MiniStack's own virtual environment, because another Python
-/// may come first on `PATH`.
+/// Command that starts MiniStack. It names the Python of MiniStack's virtual environment, because another Python may
+/// come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
 /// A MiniStack server on a free loopback port, with a shell and SDK clients that use it.
@@ -35,7 +35,7 @@ pub struct MiniStack {
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// The speed of the server's clock: 60 if it runs 60 times as fast as real time.
+    /// Speed of the server's clock: 60 if it runs 60 times as fast as real time.
     pub(crate) speed: u32,
     /// The built template, which refers to the uploaded code. Empty until a stack is first deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
@@ -55,9 +55,9 @@ impl MiniStack {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server whose clock, and the clocks of its functions, run `speed` times as fast as real time: with 60, a
-    /// visibility timeout of a minute takes a second. The server's event source mappings look for visible messages once
-    /// a real second.
+    /// Starts a server whose clock runs `speed` times as fast as real time, as do those of its functions: at 60, a
+    /// visibility timeout of a minute takes a second. The server's event source mappings still look for visible
+    /// messages once per real second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
@@ -87,8 +87,8 @@ impl MiniStack {
             .with("AWS_REGION", REGION)
             // The CDK's CLI reads this variable.
             .with("AWS_ENDPOINT_URL_S3", &endpoint)
-            // These variables make the AWS libraries trust the server's certificate: the libraries for Python, for Rust
-            // and for Node.js, in this order.
+            // These variables make the AWS libraries for Python, for Rust and for Node.js, in this order, trust the
+            // server's certificate.
             .with("AWS_CA_BUNDLE", &certificate)
             .with("SSL_CERT_FILE", &certificate)
             .with("NODE_EXTRA_CA_CERTS", &certificate);
@@ -97,13 +97,13 @@ impl MiniStack {
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
             .with("RECORDED", recorded(name))
-            // The functions inherit this variable and their SDKs send it, so the recorder recognizes the handler's
-            // requests.
+            // The functions inherit this variable and their SDKs send it, which lets the recorder recognize the
+            // handler's requests.
             .with("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
-            // MiniStack unpacks functions into this folder, and does not remove them.
+            // MiniStack unpacks functions into this folder and never removes them.
             .with("TMPDIR", &directory)
-            // Makes MiniStack check each call against the policies of the caller's role and of the queue. The queue's
-            // policy allows only TLS.
+            // Makes MiniStack check each call against the policies of the caller's role and of the queue, which allows
+            // only TLS.
             .with("AUTH", "true")
             .with("USE_SSL", "1")
             .with("MINISTACK_SSL_CERT", &certificate)
@@ -112,8 +112,8 @@ impl MiniStack {
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
             .http_client(http_client)
-            // The SDK has no timeout by default, so a trial would wait for a lost response until the trial's own time
-            // limit.
+            // The SDK has no timeout by default: a trial would wait for a lost response until the trial itself timed
+            // out.
             .timeout_config(
                 TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(60)).build(),
             )
@@ -138,14 +138,14 @@ impl MiniStack {
         })
     }
 
-    /// SDK configuration for creating more clients for this server.
+    /// SDK configuration for building more clients of this server.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }
 
     /// Timeout for the tests' functions: 15 real minutes, in seconds of the server's clock. On a real clock, this is
-    /// the longest timeout that Lambda allows. On a fast clock, this is longer, because a busy machine needs the time.
-    /// MiniStack accepts a longer timeout than Lambda.
+    /// the longest timeout that Lambda allows. On a fast clock it is longer, because a busy machine needs the time;
+    /// MiniStack accepts it.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -160,7 +160,7 @@ impl MiniStack {
         self.shell.clone()
     }
 
-    /// The scratch folder of this server.
+    /// This server's scratch folder.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -170,7 +170,7 @@ impl MiniStack {
         self.server.log()
     }
 
-    /// The ARN of a function with this name, or the pattern of ARNs for a pattern of names.
+    /// The ARN of the function with this name, or a pattern of ARNs for a pattern of names.
     pub fn function_arn(name: &str) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
     }
@@ -191,7 +191,7 @@ impl MiniStack {
     }
 }
 
-/// The file in which a server's requests are recorded, so that `make conformance` can check them.
+/// The file that records a server's requests, so that `make conformance` can check them.
 fn recorded(name: &str) -> PathBuf {
     let folder = root().join("target/recorded");
     fs::create_dir_all(&folder).expect("a folder below target can be made");
@@ -214,9 +214,8 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The socket name of a server that runs AWS CLI commands for all tests in this process. Without the server, each
-/// command would take half a second of processor time to start. The server's log goes to the `directory` that the first
-/// caller passes.
+/// Socket name of a server that runs AWS CLI commands for all tests in this process. Without it, each command would
+/// spend half a second of processor time on starting up. The server's log goes to the first caller's `directory`.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
@@ -229,7 +228,7 @@ async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     Ok(&SERVER.get_or_try_init(start).await?.0)
 }
 
-/// Returns the JSON lines in a log group, in order. Returns no lines while the group does not exist.
+/// Returns the JSON lines in a log group, in order, or no lines while the group does not exist.
 pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
     let mut pages = ministack.logs.filter_log_events().log_group_name(group).into_paginator().send();
     let mut lines = Vec::new();
@@ -249,8 +248,8 @@ pub struct DeadLetter {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Waits until one of the messages in a dead-letter queue matches, and returns the message. Reads at most ten messages,
-/// and leaves all of them visible.
+/// Waits for a matching message in a dead-letter queue and returns it. Reads at most ten messages at a time, and leaves
+/// all of them visible.
 pub async fn dead_letter(
     ministack: &MiniStack,
     queue_url: &str,

@@ -14,23 +14,23 @@ use crate::repository::{built_command, root};
 use crate::shell::Shell;
 use crate::stack::Stack;
 
-/// The documentation page whose last table lists the permissions that each `comeback` command needs.
+/// Documentation page whose last table lists the permissions that each `comeback` command needs.
 const PAGE: &str = "docs/operate.md";
 const EVERY_COMMAND: &str = "every command";
 
-/// A user who runs `comeback` against a MiniStack, with all permissions or some.
+/// A user who runs `comeback` against a MiniStack, with all or some permissions.
 #[derive(Clone, Debug)]
 pub struct Operator(Shell);
 
-/// A run of `comeback` that has ended.
+/// A finished run of `comeback`.
 #[derive(Clone, Debug)]
 pub struct Ran {
     arguments: String,
     /// Exit code of the process.
     pub code: i32,
-    /// The text that the run printed on standard output.
+    /// Text that the run printed on standard output.
     pub stdout: String,
-    /// The text that the run printed on standard error.
+    /// Text that the run printed on standard error.
     pub stderr: String,
 }
 
@@ -41,7 +41,7 @@ impl Operator {
         Self(nobody.with("AWS_REGION", "eu-south-2").with("COMEBACK", command()))
     }
 
-    /// Path of the built `comeback`, for starting the command from another terminal.
+    /// Path of the built `comeback`, for use in another terminal.
     pub fn program() -> &'static Path {
         command()
     }
@@ -52,8 +52,8 @@ impl Operator {
         Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
-    /// An operator with all permissions whose `comeback` uses the clock of this server, which may run faster than real
-    /// time.
+    /// An operator with all permissions whose `comeback` runs on the clock of this server, which may be faster than
+    /// real time.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
@@ -64,7 +64,7 @@ impl Operator {
         Self::of(ministack).with_permissions_of(ministack, command, stack, function)
     }
 
-    /// Leaves the operator only the permissions that `docs/operate.md` lists for a command.
+    /// Limits the operator to the permissions that `docs/operate.md` lists for a command.
     pub fn with_permissions_of(
         self,
         ministack: &MiniStack,
@@ -84,8 +84,8 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. Repeats the run up to twice if a request arrived with an
-    /// expired signature: on a fast clock, a signature's five minutes may be less than half a second.
+    /// Runs `comeback` with these arguments, in shell syntax. Runs it up to twice more if a request arrived with an
+    /// expired signature: on a fast clock, a signature's five minutes can be less than half a second.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -104,7 +104,7 @@ impl Operator {
         }
     }
 
-    /// The shell that `comeback` runs in. The shell's variable `$COMEBACK` is the command.
+    /// The shell that `comeback` runs in. Its variable `$COMEBACK` holds the command.
     pub fn shell(&self) -> &Shell {
         &self.0
     }
@@ -120,15 +120,15 @@ async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKe
     made.expect("IAM creates the key").access_key.expect("it answers with the key")
 }
 
-/// Builds `comeback` once for this process, because cargo takes a second even with nothing to build. Returns the path
-/// of `comeback`.
+/// Builds `comeback` once for this process, because cargo takes a second even with nothing to build, and returns its
+/// path.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND
 }
 
 impl Ran {
-    /// Asserts the exit code and returns the text on standard output.
+    /// Asserts the exit code and returns what was printed on standard output.
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout
@@ -148,10 +148,10 @@ impl Ran {
     }
 }
 
-/// Members that every command on a deployment has in its JSON object.
+/// Members in the JSON object of every command on a deployment.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Members of a command's JSON object, from the longest row in `docs/json.md` whose words are all in the command.
+/// Members of a command's JSON object, from the longest row in `docs/json.md` whose words all occur in the command.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =
@@ -164,8 +164,7 @@ fn members(arguments: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
-/// The IAM policy for a command, from the rows of the table in `docs/operate.md` for this command and for "every
-/// command".
+/// IAM policy for a command, from the rows for this command and for "every command" in the table of `docs/operate.md`.
 fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     let page = pages::read(PAGE);
     let rows = page.lines().filter_map(|line| {
@@ -183,7 +182,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// The ARNs of a resource. `resource` is the resource's name in `docs/operate.md`.
+/// ARNs of a resource, given its name in `docs/operate.md`.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);
@@ -224,8 +223,8 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             vec![format!("arn:aws:cloudwatch:*:*:alarm:{queue}-lost-{function}")]
         }
         "the function's role" => role(function),
-        // The queues that the function reads and sends to. In docs/consumer.md, their names begin with the function's
-        // name.
+        // The queues that the function reads from and sends to. In docs/consumer.md, their names begin with the
+        // function's.
         "the function's queues" => vec![format!("arn:aws:sqs:*:*:{function}*")],
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {

@@ -5,7 +5,7 @@ use crate::repository::root;
 /// A fenced code block of a documentation page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Block {
-    /// The headings that the block is under, from the page's title down.
+    /// Headings above the block, from the page's title down.
     pub headings: Vec<String>,
     /// The text between the fences.
     pub text: String,
@@ -28,12 +28,12 @@ pub fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
-/// The text of each `sh` block in the section of a page with this heading, including the subsections.
+/// The text of each `sh` block under this heading of a page, including its subsections.
 pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     blocks_in("sh", page, heading)
 }
 
-/// The text of each block in `language` in the section of a page with this heading, including the subsections.
+/// The text of each block in `language` under this heading of a page, including its subsections.
 pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     let below = all_blocks(language, &read(page))
         .into_iter()

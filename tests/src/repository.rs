@@ -12,7 +12,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
 }
 
-/// Creates an empty folder with this name below `target/end-to-end`, for a test's files. Removes an older folder of
+/// Creates an empty folder with this name under `target/end-to-end` for a test's files. Replaces any older folder of
 /// that name.
 pub fn scratch(name: &str) -> PathBuf {
     let directory = root().join("target").join("end-to-end").join(name);
@@ -24,7 +24,7 @@ pub fn scratch(name: &str) -> PathBuf {
 }
 
 /// Builds `comeback` with the cargo command that also builds the tests, and returns its path. Plain `cargo build` would
-/// leave out features that dev-dependencies add, and rebuild most dependencies.
+/// leave out features that dev-dependencies enable, and rebuild most dependencies.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
@@ -42,9 +42,8 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Stops a command that runs cargo from inheriting the environment variables that cargo sets for tests. The build
-/// script of `ring` depends on these variables, so a build that inherits them would rebuild `ring` and everything that
-/// needs it.
+/// Removes the environment variables that cargo sets for tests from a command that itself runs cargo. The build script
+/// of `ring` depends on them, so a build that inherited them would rebuild `ring` and everything that uses it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

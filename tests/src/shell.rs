@@ -29,8 +29,8 @@ impl Shell {
             .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             .with("AWS_EC2_METADATA_DISABLED", "true")
             .with("AWS_PAGER", "")
-            // Without optimization, the bootstraps build in a third of the time. No test of this crate measures their
-            // speed or size.
+            // Unoptimized bootstraps build in a third of the time, and no test of this crate measures their speed or
+            // size.
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
@@ -48,7 +48,7 @@ impl Shell {
         self
     }
 
-    /// A line to paste into a terminal. Commands in that terminal then use the same AWS as this shell.
+    /// A line to paste into a terminal, so that commands there use the same AWS as this shell.
     pub fn exports(&self) -> String {
         let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_") || name == "SSL_CERT_FILE";
         let aws = self.variables.iter().filter(|(name, _)| is_aws(name));
@@ -85,10 +85,10 @@ impl Shell {
             .expect("the operating system has a shell")
     }
 
-    /// Starts a script that serves until the [`Background`] is dropped. The script's output goes to the file `log`.
+    /// Starts a script that serves until the [`Background`] is dropped. Its output goes to the file `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
-        // Ends the script's whole process group when standard input closes. The kernel closes standard input even if
-        // the test is killed. Only the wrapper traps TERM, so TERM ends all other processes of the group.
+        // The wrapper ends the script's whole process group when its standard input closes, which the kernel does even
+        // if the test is killed. Only the wrapper traps TERM, so TERM ends every other process in the group.
         const WRAPPER: &str = "trap : TERM; sh -euc \"$0\" </dev/null & read -r _; kill -TERM 0; wait";
         let output = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
@@ -107,7 +107,7 @@ impl Shell {
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
         without_cargos_variables(&mut command);
-        // The bootstraps must not be compiled by clippy, which optimizes less.
+        // Under clippy, this wrapper would compile the bootstraps too, with fewer optimizations.
         let compiler = "RUSTC_WORKSPACE_WRAPPER";
         for inherited in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE", compiler] {
             command.env_remove(inherited);
@@ -123,7 +123,7 @@ impl Default for Shell {
     }
 }
 
-/// A server that ends when this value is dropped, or when the test's process ends or is killed.
+/// A server that is stopped when this value is dropped, or when the test's process ends or is killed.
 #[derive(Debug)]
 pub struct Background {
     child: Child,
@@ -140,24 +140,23 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // A failed wait cannot be handled here.
+        // Nothing can be done about a failed wait here.
         let _ = self.child.wait();
     }
 }
 
 /// The longest time that a test waits for anything. A passing test waits far less. The limit is this high because a
-/// call may count as lost on a busy machine. The event of a lost call then waits for up to two minutes, even on a fast
-/// clock.
+/// call may count as lost on a busy machine, and its event then waits for up to two minutes, even on a fast clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests must wait for results only with
-/// this function.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results in no other
+/// way.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
 }
 
-/// Calls `ask` every 100 ms until it returns a value, without a limit.
+/// Calls `ask` every 100 ms until it returns a value, however long that takes.
 pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
         if let Some(answer) = ask().await {
@@ -167,10 +166,10 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// A loopback port that no program listens on, and that no earlier call in this process has returned.
+/// A loopback port that no program listens on, and that no earlier call in this process returned.
 ///
-/// The port is below the range that systems give to clients (32768 and up on Linux), so no outgoing connection can take
-/// it before the server listens.
+/// It is below the range that systems assign to clients (32768 and up on Linux), so no outgoing connection can take it
+/// before the server listens.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_this_process = (std::process::id() % 200) as u16 * 100;
@@ -182,8 +181,8 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Sends one HTTP request to a server on this machine and returns the body of the response. Uses HTTP/1.0, in which the
-/// response ends with the connection.
+/// Sends one HTTP request to a server on this machine and returns the response's body. Uses HTTP/1.0, where closing the
+/// connection ends the response.
 pub fn request(method: &str, port: u16, path: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;

@@ -38,14 +38,14 @@ fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
 
-/// Folder of the latest [`build`] in this process.
+/// Folder of the first [`build`] in this process.
 pub(crate) fn built() -> &'static Path {
     BUILT.get().expect("`build` comes first")
 }
 
 impl MiniStack {
-    /// Deploys the functions that [`build`] wrote to the default folder inside the shell's folder. Uses `sam deploy`,
-    /// as the documentation does.
+    /// Deploys what [`build`] wrote to the default folder, relative to the shell's folder. Uses `sam deploy`, as the
+    /// documentation does.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
@@ -53,9 +53,9 @@ impl MiniStack {
         self.stack(name).await
     }
 
-    /// Deploys the result of [`build`] without the SAM CLI, which would take ten seconds of processor time. The code is
-    /// uploaded only once for each server. `parameters` has the form `MaxRetries=2 Jitter=none`. A value may contain
-    /// tabs, but no spaces.
+    /// Deploys what [`build`] wrote, without the SAM CLI, which would take ten seconds of processor time. The code is
+    /// uploaded only once per server. `parameters` looks like `MaxRetries=2 Jitter=none`. A value may contain tabs, but
+    /// no spaces.
     pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
         let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
         let parameter = |given: &str| {
@@ -70,8 +70,8 @@ impl MiniStack {
         let create = create.capabilities(Capability::CapabilityIam);
         let create = create.capabilities(Capability::CapabilityAutoExpand);
         if let Err(error) = create.set_parameters(Some(parameters.collect())).send().await {
-            // A busy server may respond late. The SDK then repeats the call, which fails because the stack exists (no
-            // two trials use the same name), or gives up. In both cases, the code below waits for the stack.
+            // A busy server may respond late. The SDK then gives up, or repeats the call, which fails because the stack
+            // exists by now (no two trials use the same name). Either way, the code below waits for the stack.
             let is_late = matches!(error, SdkError::TimeoutError(_));
             let error = error.into_service_error();
             if !is_late && !error.is_already_exists_exception() {
@@ -90,7 +90,7 @@ impl MiniStack {
         self.stack(name).await
     }
 
-    /// Uploads the code of the latest [`build`]. Returns the template, which refers to the uploaded code.
+    /// Uploads the built code, and returns the template that refers to it.
     fn package(&self) -> Result<String, String> {
         let packaged = self.directory().join("packaged.yaml");
         self.shell().with("PACKAGED", &packaged).with("BUILT", built()).run(
@@ -101,9 +101,9 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Describes a deployed stack. If the server's clock is real, this also lowers the retry queue's visibility timeout
-    /// to ten seconds, for messages that the handler does not hide. The template sets 1,230 s, so that a handler can be
-    /// down for days. A test cannot wait that long.
+    /// Describes a deployed stack. If the server's clock is real, this also lowers the retry queue's visibility
+    /// timeout, which applies to messages that the handler does not hide, to ten seconds. The template sets 1,230 s so
+    /// that a handler can be down for days, but a test cannot wait that long.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -152,7 +152,7 @@ impl Stack {
         &self.name
     }
 
-    /// The value of an output of the template. Panics if the stack does not have the output.
+    /// The value of an output of the template. Panics if the stack lacks the output.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
@@ -173,14 +173,14 @@ impl Stack {
     }
 }
 
-/// Deploys queues and a handler without CloudFormation. The handler may retry the function `invoices`. Returns the
-/// retry queue's ARN.
+/// Deploys queues and a handler without CloudFormation. The handler is allowed to retry the function `invoices`.
+/// Returns the retry queue's ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     let shell = ministack.shell().with("LOCK", build_lock());
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
     let blocks = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");
     let print = "echo \"$RETRY_QUEUE_URL $DEAD_LETTER_QUEUE_URL $RETRY_QUEUE_ARN\"";
-    // The page's commands also build the handler, so this script takes the lock for builds.
+    // The page's commands also build the handler, so this script takes the build lock.
     let printed = run(&format!("exec 9> \"$LOCK\"\nflock 9\n{blocks}\n{print}"));
     let names: Vec<&str> = printed.lines().last().expect("the names were printed last").split(' ').collect();
     let [retry_queue, dead_letter_queue, retry_queue_arn] = names[..] else { panic!("{names:?}") };
@@ -199,7 +199,7 @@ pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
 /// Deploys the example app with the script in `docs/deploy-cdk.md`, for this machine's architecture. The CDK writes its
 /// templates to `output`.
 pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
-    // The CDK's CLI also reads its options from environment variables, which are named `CDK_…`.
+    // The CDK's CLI also reads options from environment variables named `CDK_…`.
     let shell = ministack
         .shell()
         .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))

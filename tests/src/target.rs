@@ -10,8 +10,8 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Creates a Python function that has no code for Comeback (`tests/targets/plain_target.py`). The function logs each
-/// event that it receives to `/aws/lambda/{name}`.
+/// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event that
+/// it receives to `/aws/lambda/{name}`.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
@@ -22,7 +22,7 @@ pub async fn outage_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "outage_target").await;
 }
 
-/// Creates a Python function that always fails, with the error `OrderRefused` (`tests/targets/failing_target.py`).
+/// Creates a Python function that always fails with the error `OrderRefused` (`tests/targets/failing_target.py`).
 pub async fn failing_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "failing_target").await;
 }
@@ -40,8 +40,8 @@ pub async fn example_target(ministack: &MiniStack, name: &str) {
     create_from_file(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
-/// Creates a function that appends the event of each batch to the file `batches`. The function then reads a JSON list
-/// of ids from the pipe `answers`, and reports these ids as failed (`tests/targets/answering_target.py`).
+/// Creates a function that appends each batch's event to the file `batches`, reads a JSON list of ids from the pipe
+/// `answers`, and reports these ids as failed (`tests/targets/answering_target.py`).
 pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
     let file = root().join("tests/targets/answering_target.py");
     let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
@@ -52,7 +52,7 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
     create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-/// Language of a consumer in docs/consumer.md. A consumer is a function that reads its SQS queue itself.
+/// Language of a consumer in docs/consumer.md, which is a function that reads its SQS queue itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
     /// The function in `tests/targets/sqs_consumer.py`.
@@ -85,7 +85,7 @@ impl Consumer {
     }
 }
 
-/// Creates a function that reads its SQS queue itself. `permissions` is the policy of the function's role.
+/// Creates a function that reads its SQS queue itself. `permissions` is the policy of its role.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,
@@ -100,7 +100,7 @@ pub async fn consumer_target(
     let zip = format!("{install}\n{copy}\ncd \"$FUNCTION\"; python3 -m zipfile -c code.zip *");
     shell.run(&zip).unwrap_or_else(|error| panic!("{error}"));
     let given = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    // Lambda's Node.js runtime includes the AWS SDK. Here, Node.js finds the SDK in this repository.
+    // Lambda's Node.js runtime includes the AWS SDK. Here, Node.js finds it in this repository.
     let modules = root().join("clients/node-sqs/node_modules").display().to_string();
     let given = given.chain([("NODE_PATH".to_owned(), modules)]);
     let variables = Environment::builder().set_variables(Some(given.collect())).build();
@@ -129,8 +129,8 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from a zip archive and the name of its handler's module. The function gets its own role, without
-/// permissions.
+/// Creates a function from a zip archive and the name of the module with its handler. The function gets a role of its
+/// own, without permissions.
 async fn create(
     ministack: &MiniStack,
     name: &str,
@@ -157,7 +157,7 @@ async fn create(
         .expect("Lambda creates the function");
 }
 
-/// Kills all running processes of a function. Returns the number of processes killed.
+/// Kills all running processes of a function, and returns how many it killed.
 pub fn kill(ministack: &MiniStack, function: &str) -> usize {
     const KILL: &str = r#"for environment in /proc/[0-9]*/environ; do
         variables=$(tr '\0' '\n' 2>/dev/null <"$environment") || continue

@@ -1,8 +1,8 @@
-//! The example target: a function for Comeback to retry. Each event chooses how the function fails.
+//! An example target for Comeback to retry. Each event says how the function should fail.
 //!
-//! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` every invocation. In both cases,
-//! `"error_type": "…", "error_message": "…"` choose the error. Any other event succeeds. While the variable `FAIL_WITH`
-//! names an error, every event fails with this error, as after a broken deployment. The error may control the retry:
+//! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` fails every invocation; `"error_type"`
+//! and `"error_message"` set the error. Any other event succeeds. While the environment variable `FAIL_WITH` names an
+//! error, every event fails with it, as after a broken deployment. An error can also control its own retry:
 //! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
 //! A real target needs only the call to [`comeback_envelope::open`].
@@ -32,13 +32,13 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// Converts a failure to the error that Lambda writes to the invocation record. Comeback compares the error's type with
-/// `NON_RETRYABLE_ERRORS`.
+/// Converts a failure to the error that Lambda writes to the invocation record. Comeback checks the error's type
+/// against `NON_RETRYABLE_ERRORS`.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
 
-/// The behaviour that an event requests from this function.
+/// How an event asks this function to fail.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Wish {
@@ -48,14 +48,14 @@ struct Wish {
     error_message: Option<String>,
 }
 
-/// The error with which an invocation fails.
+/// The error that an invocation fails with.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     error_type: String,
     error_message: String,
 }
 
-/// Fails if `FAIL_WITH` is set, whatever the event requests. `fail_with` is `TYPE` or `TYPE: MESSAGE`.
+/// Fails if `FAIL_WITH` is set, whatever the event asks for. `fail_with` is `TYPE` or `TYPE: MESSAGE`.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
@@ -63,7 +63,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Reads from an event's payload whether and how to fail. A payload that is not an object requests no failure.
+    /// Parses an event's payload. A payload that is not a JSON object asks for no failure.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -74,8 +74,8 @@ impl Wish {
         })
     }
 
-    /// Fails if the event requests a failure. `attempt` is 0 on the first invocation, so it equals the number of
-    /// earlier failures.
+    /// Fails if the event asks for it. `attempt` is 0 on the first invocation, so it equals the number of earlier
+    /// failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::now;
 pub(crate) use settings::SdkSettings;
 
-/// Timeout of one attempt at a call to SQS.
+/// Timeout of a single attempt to call SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 /// HTTP header that makes an invocation part of an X-Ray trace.
@@ -55,9 +55,9 @@ impl Aws {
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
-        // The SDK's own retries are off, because each call is retried in one layer only. Deliveries retry calls to SQS.
-        // A failed `Invoke` is repeated after the message's next receive, because an unanswered `Invoke` may have
-        // succeeded.
+        // The SDK's own retries are off, so that each call is retried in one layer only. `comeback_delivery` retries
+        // calls to SQS. A failed `Invoke` is repeated only after the next receive of its message, because an unanswered
+        // `Invoke` may have succeeded.
         let once = RetryConfig::disabled;
         let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -67,7 +67,7 @@ impl Aws {
             .timeout_config(within(INVOKE_TIMEOUT).build())
             .retry_config(once());
         let reading = |name: &str| {
-            // The timeout is short, because the batch waits for this call, and the pauses are soon read again.
+            // The timeout is short: the batch waits for this call, and the pauses will soon be read again.
             let ssm = aws_sdk_ssm::config::Builder::from(shared)
                 .timeout_config(within(PAUSES_TIMEOUT).build())
                 .retry_config(once());
@@ -81,8 +81,8 @@ impl Aws {
     }
 
     /// Returns the `Account` for one batch from the given retry queue. At `invokes_end`, the handler stops waiting for
-    /// `Invoke` calls. Before its `Invoke` calls, a batch hides messages. This first hiding may start calls to SQS only
-    /// in the first half of the time until `invokes_end`.
+    /// `Invoke` calls. To leave time for them, the hiding that precedes them starts no call to SQS in the second half
+    /// of the time until then.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -93,27 +93,26 @@ impl Aws {
         let left = invokes_end.saturating_duration_since(Instant::now());
         AwsAccount {
             aws: self,
-            // If no `Invoke` can follow the first hiding, the time for the hiding is not limited.
+            // If there is no time for an `Invoke`, the first hiding has no limit of its own.
             first_hiding_ends: Cell::new(Some(invokes_end - left / 2).filter(|_| !left.is_zero())),
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // Sending a message again is not retried. If SQS's answer is lost, the copy may have been sent, and a retry
-            // would send a second copy.
+            // Sending a message again is not retried: if SQS's answer is lost, the copy may have been sent, and a retry
+            // would send a second one.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
     }
 }
 
-/// The parts of AWS that one batch uses: the queue that the batch came from, the target functions and the dead-letter
-/// queue.
+/// AWS as one batch uses it: the queue that the batch came from, the target functions and the dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// The latest time at which the first hiding may start a call; `None` once that hiding has begun, or if no time is
-    /// left for an `Invoke`.
+    /// Latest time at which the first hiding may start a call. `None` once that hiding has begun, or if no time is left
+    /// for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,
@@ -133,7 +132,7 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        // SQS may request a pause with each answer. Enough time must remain for the calls after the first hiding.
+        // Any answer from SQS may ask for a pause. The first hiding must still leave time for the calls after it.
         let ends = self.first_hiding_ends.take();
         let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
         let outcome = self.hide.send_while(changes, may_start).await;
@@ -226,7 +225,7 @@ impl Account for AwsAccount<'_> {
     }
 }
 
-/// The SSM parameter that holds the pauses, and the client to read it.
+/// The SSM parameter that holds the pauses, and the client that reads it.
 #[derive(Debug)]
 struct PausesParameter {
     ssm: aws_sdk_ssm::Client,
@@ -246,8 +245,8 @@ fn copy(moved: &Move<'_>) -> Message {
 fn attribute(it: &Attribute) -> (String, MessageAttributeValue) {
     let value = MessageAttributeValue::builder().data_type(&*it.data_type);
     let value = if it.is_binary() {
-        // Lambda encodes binary values in Base64. A value in another form is sent unchanged, so that the dead-letter
-        // can be sent in any case.
+        // Lambda encodes binary values in Base64. A value that is not Base64 is sent unchanged, so that the dead-letter
+        // can still be sent.
         let bytes = base64::decode(&it.value).unwrap_or_else(|_| it.value.clone().into());
         value.binary_value(Blob::new(bytes))
     } else {

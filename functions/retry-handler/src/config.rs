@@ -5,7 +5,7 @@ use comeback_engine::{Policies, QueueArn, Setting};
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine parses the variables of the policies, and this file parses the others.
+/// The handler's configuration. The engine parses the variables of the policies, and this file parses the rest.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
@@ -15,7 +15,7 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK. In most programs, the SDK itself reads these settings.
+    /// Settings for the AWS SDK, which would otherwise read them from the environment itself.
     pub(crate) aws: SdkSettings,
 }
 
@@ -36,7 +36,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Logs warnings about settings that work but are probably a mistake.
+    /// Warns about settings that work but are probably mistakes.
     fn warn(&self) {
         if self.policies.stack().keeps_everything() {
             tracing::warn!(
@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables. Fails with one message for each refused variable.
+    /// Reads all variables. The error has a message for each variable that is refused.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -81,7 +81,7 @@ impl Config {
     }
 }
 
-/// An SQS queue, identified by account and name. The region is left out, because the handler can send only to queues in
+/// An SQS queue, identified by account and name. The region is omitted, because the handler can send only to queues in
 /// its own region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
@@ -90,7 +90,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`; `None` if the URL has another form.
+    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`. Returns `None` for any other form.
     pub(crate) fn from_url(url: &str) -> Option<Self> {
         let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
         match path.split('/').collect::<Vec<_>>().as_slice() {
@@ -159,7 +159,7 @@ mod tests {
 
     const REQUIRED: [(&str, &str); 2] = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
 
-    /// Reads the configuration from the required variables and the given variables.
+    /// Reads the configuration from the required variables plus the given ones.
     fn with(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
         read(&[&REQUIRED[..], variables].concat())
     }
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The CDK construct in `infra` refuses the same settings with the same words. Both are tested with the same file.
+    /// The CDK construct in `infra` refuses the same settings in the same words. Both are tested with one file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

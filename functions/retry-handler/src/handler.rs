@@ -16,10 +16,10 @@ use crate::clock;
 use crate::config::{Config, Queue, url_of};
 use crate::log;
 
-/// A function's deadline is implausible if it is at least this far in the past or in the future.
+/// A deadline at least this far in the past or in the future is implausible.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The running Lambda function, with the data that it keeps between batches.
+/// The running Lambda function, with the state that it keeps between batches.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -41,8 +41,8 @@ impl Handler {
     ///
     /// # Errors
     ///
-    /// Fails if the event is not a batch. After an error, SQS delivers the whole batch again, including settled
-    /// messages. So the function returns no other error.
+    /// Fails only if the event is not a batch. After an error, SQS delivers the whole batch again, including settled
+    /// messages.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = clock::now();
@@ -57,8 +57,8 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. Before the handler invokes
-    /// a function again, it hides the event's message for this maximum.
+    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. The handler hides a message
+    /// while it invokes the message's function, and that hiding must outlast the handler.
     ///
     /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
     /// 1970.
@@ -81,7 +81,7 @@ impl Handler {
                 return kept(batch.message_ids());
             }
         };
-        // The monotonic clock of the async runtime. The runtime's timers use this clock, and tests can pause it.
+        // The monotonic clock of the async runtime. The runtime's timers follow this clock, and tests can pause it.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
@@ -97,8 +97,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// Returns the URL of the queue that the batch came from. `arn` is the queue's ARN from the messages; the
-    /// configuration may contain the URL. Fails if the queue is unknown or cannot be the retry queue.
+    /// Returns the URL of the queue that the batch came from, as named by `arn` (from its messages) or by the
+    /// configuration. Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);
@@ -112,7 +112,7 @@ impl Handler {
         if let (Some(url), Some(arn)) = (configured, arn)
             && Queue::from_url(url) != queue
         {
-            // A receipt handle is valid only for its own queue.
+            // A receipt handle works only on its own queue.
             tracing::warn!("the batch came from {arn}, not from the retry queue (RETRY_QUEUE_URL)");
             let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} is not a queue's ARN"))?;
             return Ok(url_of(&source));

@@ -7,15 +7,15 @@ use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Paus
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging as JSON lines with a timestamp, whatever the function's log format is. (lambda_runtime's subscriber
-/// follows the function's log format and leaves out the timestamp.)
+/// Starts logging JSON lines with a timestamp, whatever the function's log format is. (lambda_runtime's own subscriber
+/// follows that format and omits the timestamp.)
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
-/// Logs the first line after a start, with the handler's version.
+/// Logs the handler's version, in the first line after a start.
 pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
@@ -43,8 +43,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read completely. Call this function before the batch is handled, so that
-/// the lines are not lost if the function times out.
+/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, so that the lines
+/// are not lost if the function times out.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -58,8 +58,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message and each problem with the batch. All messages that were only moved again share
-/// one line.
+/// Logs a line for each handled message and each problem with the batch. Messages that were only moved again share one
+/// line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -130,8 +130,7 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// Returns the log level: ERROR for a problem that an operator can fix, WARN for any other problem, INFO for no
-/// problem.
+/// Returns the log level: ERROR for a problem that an operator can fix, WARN for any other, INFO for none.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,
@@ -140,8 +139,7 @@ fn level(problem: Option<&CallFailure>) -> Level {
     }
 }
 
-/// Logs an event with a level known only at run time. `tracing` requires a constant level, so the macro has an arm for
-/// each level.
+/// Logs an event at a level that is known only at run time. `tracing` requires a constant level, hence an arm for each.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
         match $level {
@@ -170,7 +168,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// Logs one line about the moves of a batch, or nothing if there were no moves.
+/// Logs one line about a batch's moves, or nothing if there were none.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(
@@ -217,7 +215,7 @@ pub(crate) mod tests {
     }
 
     thread_local! {
-        /// The lines that this thread logs in a test: lines about messages, and lines from `tracing`.
+        /// Lines that this thread logs in a test: those about messages, and those from `tracing`.
         pub(super) static OUT: RefCell<Lines> = RefCell::default();
     }
 
@@ -234,7 +232,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Runs a future. Returns its output, and everything that this thread has logged meanwhile.
+    /// Runs a future. Returns its output, and everything that this thread logged meanwhile.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -242,7 +240,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// Runs `work` and returns everything that this thread has logged meanwhile.
+    /// Runs `work`, and returns everything that this thread logged meanwhile.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -252,8 +250,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Makes a message that is received again, and its failed event. Both are leaked, so that their lifetime is
-    /// `'static`.
+    /// Makes a message on its second receive, and its failed event. Both are leaked, so that they live for `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -285,7 +282,7 @@ pub(crate) mod tests {
         What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
-    /// Makes the outcome of a message that was moved again.
+    /// Makes the outcome of a message that was moved before, and has now been moved again.
     fn moved(what: What) -> Outcome<'static> {
         let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();
@@ -334,7 +331,7 @@ pub(crate) mod tests {
             lines(vec![moves_on(), moves_on()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
-        // The first move of a message gets its own line, because an operator may search for it.
+        // A message's first move gets a line of its own, because an operator may search for it.
         let first = &lines(vec![outcome(waiting(700), Location::Moved)], made.clone(), None)[0];
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failure = CallFailure { cause: "throttled".into(), remedy: None };

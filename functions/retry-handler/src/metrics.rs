@@ -1,27 +1,26 @@
-//! Metrics in CloudWatch's embedded metric format. CloudWatch extracts these metrics from log lines.
+//! Metrics in CloudWatch's embedded metric format: CloudWatch extracts them from log lines.
 
 use std::collections::BTreeMap;
 
 use comeback_engine::{BatchReport, Location, Outcome, Policy, RETENTION, Timestamp, What};
 use serde_json::{Value, json};
 
-/// Maximum number of values that one metric may have in a line. CloudWatch ignores a line with more values. Source:
-/// "Specification: Embedded metric format", Amazon CloudWatch User Guide.
+/// Maximum number of values of one metric in a line. CloudWatch ignores a line with more. Source: "Specification:
+/// Embedded metric format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
-/// The configuration of the handler's metrics. It exists only if metrics are on (`METRICS`).
+/// Configuration of the handler's metrics, present only if metrics are on (`METRICS`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metrics {
-    /// Name of the handler's function, a dimension of each metric.
+    /// Name of the handler's function, a dimension of every metric.
     pub(crate) handler: String,
-    /// True to report metrics for each target, and dead-letters by reason, in addition to the metrics for the whole
-    /// handler.
+    /// True to report metrics by target, and dead-letters by reason, in addition to those of the whole handler.
     pub(crate) by_target: bool,
 }
 
 impl Metrics {
-    /// Returns log lines with the metrics for a batch that started at `now`, or no lines if there is nothing to count.
+    /// Returns log lines with the metrics of a batch that started at `now`, or no lines if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -32,7 +31,7 @@ impl Metrics {
     }
 }
 
-/// Dimensions of a group of messages that are counted together.
+/// Dimensions of messages that are counted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     target: Option<String>,
@@ -48,8 +47,8 @@ struct Counted {
 }
 
 impl Group {
-    /// Returns the group in which an outcome is counted. The group's target is the entry of `TARGET_FUNCTIONS`, never a
-    /// string from the message. Metrics cost money, so the content of the queue must not create new metrics.
+    /// Returns the group that an outcome is counted in. Its target is an entry of `TARGET_FUNCTIONS`, never a string
+    /// from the message: metrics cost money, so the queue's content must not create new ones.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -77,14 +76,14 @@ impl Counted {
                 if early.is_some() {
                     self.count("Early");
                 }
-                // The handler finds a retry request only when it next checks the message. So the lateness of a retry on
-                // request is measured from the ordinary due time.
+                // The handler notices a retry request only when it next checks the message. So a requested retry's
+                // lateness is measured from the ordinary due time.
                 let due = early.as_ref().map_or(*due, |early| early.otherwise_due);
                 self.measure("Lateness", due, now);
             }
         }
         if let Some(event) = &outcome.event {
-            // A payload may contain any time, but SQS keeps no message for longer than its retention period.
+            // A payload may claim any time, but SQS keeps no message for longer than its retention period.
             let oldest = now.before(RETENTION);
             self.measure("EventAge", event.first_failure.max(oldest), now);
         }
@@ -98,7 +97,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// Returns the group's log lines: one line, or more if a metric has too many values for one line.
+    /// Returns the group's log lines: one, or more if a metric has too many values for a single line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();
@@ -171,7 +170,7 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    /// Makes the outcome of a message on a later receive. The message's event first failed an hour ago.
+    /// Makes the outcome of a message on a later receive. Its event first failed an hour ago.
     fn of(function_arn: &str, what: What, location: Location) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
         Outcome { record, event: Some(event), policy: None, what, location }
@@ -194,7 +193,7 @@ mod tests {
         of(ORDERS, what, Location::Hidden)
     }
 
-    /// Makes the outcome of a message whose action failed. The message is hidden for a second.
+    /// Makes the outcome of a message that is hidden for a second because its action failed.
     fn kept(cause: Cause, reason: Option<Reason>) -> Outcome<'static> {
         let (delay, not_before, due, failure) = (Some(1), None, None, Some(throttled()));
         hidden(What::Keep { cause, delay, not_before, reason, due, failure })
@@ -303,7 +302,7 @@ mod tests {
         }
     }
 
-    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever the ARN's qualifier is, even with
+    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever the ARN's qualifier, even one of
     /// a million characters.
     #[test]
     fn target_is_its_allow_list_entry() {

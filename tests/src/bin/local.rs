@@ -1,10 +1,9 @@
-//! `make local`: runs the shipped stack on this machine. The program deploys the stack to MiniStack, sends an event
-//! that fails three times, and traces the event until it succeeds. It then does the same for each line of standard
-//! input. During a trace, Ctrl-C ends the trace. At the prompt, Ctrl-C stops MiniStack. Without a terminal, only a
-//! signal stops MiniStack.
+//! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
+//! three times, and traces the event until it succeeds. Then it does the same for each line of standard input. During a
+//! trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a signal stops MiniStack.
 //!
-//! `local build` only builds the functions. The tests that start servers run this command first, because a compiler
-//! that ran beside a server would slow down the server, but not the server's clock.
+//! `local build` only builds the functions. Test runs that start servers do this first: a compiler beside a server
+//! would slow down the server, but not the server's clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -14,10 +13,10 @@ use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that folder.
+/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that one.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
-/// Events to suggest at the prompt. Each event succeeds or is dead-lettered within about a minute.
+/// Events to suggest at the prompt. Each succeeds or is dead-lettered within about a minute.
 const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
 
 #[tokio::main]
@@ -55,8 +54,8 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Fixes two settings that `comeback doctor` would report as broken: MiniStack ignores `RecursiveLoop` in a template,
-/// and [`MiniStack::stack`] shortens the retry queue's visibility timeout for the tests.
+/// Corrects two settings that `comeback doctor` would report as broken: MiniStack ignores `RecursiveLoop` in a
+/// template, and [`MiniStack::stack`] shortens the retry queue's visibility timeout for the tests.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
     let allow = |output: &str| {
         let function = stack.output(output);
@@ -79,7 +78,7 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The server, the stack deployed on it, and a stream of the Ctrl-C signals.
+/// The server, the stack deployed on it, and the Ctrl-C signals.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,
@@ -87,7 +86,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event, and then each line of standard input. Without a terminal, keeps serving after the input
+    /// Sends a first event, and then each line of standard input. Without a terminal, keeps running after the input
     /// ends.
     async fn serve(&mut self) {
         self.send(EVENT).await;
@@ -113,7 +112,7 @@ impl Watch {
         loop {
             if is_terminal {
                 print!("> ");
-                // A prompt that cannot be printed is not an error.
+                // It does not matter if the prompt cannot be printed.
                 let _ = stdout().flush();
             }
             let line = tokio::select! {
@@ -167,14 +166,14 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     .await;
 }
 
-/// Returns true if the example target's log reports that the event succeeded. The retry handler's log cannot show a
-/// success, because Lambda does not inform the handler of successes.
+/// Returns true if the example target's log says that the event succeeded. The retry handler's log cannot say so,
+/// because Lambda does not tell the handler about successes.
 async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     let lines = log_lines(ministack, stack.target_logs()).await;
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
 }
 
-/// Reads the event from a line of input; `None` if the line is empty. Fails if the line is neither empty nor JSON.
+/// Reads an event from a line of input, or returns `None` for an empty line. Fails if the line is not JSON.
 fn read(line: &str) -> Result<Option<String>, String> {
     match line.trim() {
         "" => Ok(None),
@@ -185,7 +184,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Lines from standard input. Reading blocks, so a separate thread reads while the program also waits for Ctrl-C.
+/// Lines of standard input. Reading blocks, so a separate thread reads while the program also waits for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

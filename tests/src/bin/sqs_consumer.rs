@@ -1,4 +1,4 @@
-//! The Rust consumer from docs/consumer.md. Each message sets how many of its runs fail, and with which error. The
+//! The Rust consumer from docs/consumer.md. Each message says how many of its runs fail, and with which error. The
 //! consumer records each run in a file.
 
 use std::fs::OpenOptions;
@@ -27,7 +27,7 @@ async fn handler(record: SqsMessage, _: Context) -> Result<(), Diagnostic> {
     let seen = json!({"order": order.order, "receives": receives, "at": at, "taken": taken});
     let ledger = std::env::var("LEDGER").expect("the trial sets it");
     let mut ledger = OpenOptions::new().create(true).append(true).open(ledger).expect("a file");
-    // Writes the line in one call, because several processes append to the file.
+    // The line is written in one call, because several processes append to the file.
     ledger.write_all(format!("{seen}\n").as_bytes()).expect("it can be written");
     if taken {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Decides what a failed call to AWS means for the message, and what an operator can do about the failure.
+//! Decides what a failed call to AWS means for the message, and what an operator can do about it.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -11,7 +11,7 @@ use comeback_delivery::{Delivered, EntryError, ErrorKind, ServiceError, Undelive
 use comeback_engine::{CallFailure, InvokeFailure, MoveFailure};
 use hyper_util::client::legacy::Error as HttpError;
 
-/// Remedies for a call that keeps failing, by the kind of error. They are shown to an operator.
+/// Remedies for a call that keeps failing, by kind of error, as shown to an operator.
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
@@ -46,7 +46,7 @@ const DEAD_LETTER: Remedies = Remedies {
     too_large: None,
 };
 
-/// Returns the remedies to show to an operator if messages cannot be sent to the dead-letter queue at this URL.
+/// Returns the remedies to show if messages cannot be sent to the dead-letter queue at this URL.
 pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
     let too_large = format!(
         "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \
@@ -70,7 +70,7 @@ const INVOKE: Remedies = Remedies {
 const CREDENTIALS: &str = "the handler's credentials are invalid; check that its role exists and that its \
                            environment sets no keys";
 
-/// Returns the result for each entry of a batch call.
+/// Returns the result of each entry of a batch call.
 pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: Remedies,
@@ -79,15 +79,15 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// Returns the result for each copy that was sent to the retry queue. If SQS did not answer, it may have accepted the
-/// copy, unless the request could not be built or signed.
+/// Returns the result for each copy sent to the retry queue. If SQS did not answer, it may have accepted the copy,
+/// unless the request could not be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
     let failure = |cause: EntryError| {
         let may_have_arrived = match &cause {
             EntryError::Unanswered => true,
-            // The error belongs to another call. This copy was never sent.
+            // The error came from another call; this copy was never sent.
             EntryError::Halted(_) => false,
             _ => cause.error().is_some_and(|error| {
                 error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied)
@@ -116,9 +116,9 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry with a code that does
-/// not mention sizes, or refuses the whole call. A whole call is refused here only after halving, so it contains only
-/// this message.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry with a code that says
+/// nothing about size, or refuses the whole call. `delivery` halves a refused call before it gives up, so the last one
+/// contained only this message.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
@@ -138,17 +138,17 @@ pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// Returns a failure without a remedy for the operator.
+/// Returns a failure that has no remedy and is expected to pass.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, so that logging the message could log a payload. If the
-/// service did not parse the request, or did not answer, the message contains no quote.
+/// Returns true if an error's message may quote the request, so that logging it could reveal a payload. It quotes
+/// nothing if the service refused the request before parsing it, or did not answer.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
-    // If there was an answer without a code, the message from `classify` starts with the answer's HTTP status.
+    // For an answer without an error code, `classify` begins the message with the HTTP status.
     let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
     !unread && !unanswered
 }
@@ -172,8 +172,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Decides what a failed `Invoke` means. The failure is final only if a repeated call can never succeed. If Lambda's
-/// answer has an error code, Lambda refused the call. Otherwise Lambda may have accepted the call, unless the error
+/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never succeed. An answer
+/// with an error code means that Lambda refused the call. Without a code, Lambda may have accepted it, unless the error
 /// proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
@@ -213,8 +213,8 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
-/// Returns true if the request was certainly not sent, because it could not be built or signed, or there was no
-/// connection.
+/// Returns true if the request was certainly not sent: it could not be built or signed, or no connection could be
+/// opened.
 fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
     let is_connect =
         |error: &(dyn Error + 'static)| error.downcast_ref::<HttpError>().is_some_and(HttpError::is_connect);
@@ -227,7 +227,7 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
     chain(error).any(|error| error.is::<CredentialsError>())
 }
 
-/// Returns the chain of an error and its causes, beginning with the error itself.
+/// Returns an error and the chain of its causes.
 pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }

@@ -10,18 +10,18 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use super::transport::TrustedFile;
 
-/// Services that the handler calls, by their names in environment variables.
+/// Services that the handler calls, as environment variables name them.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// Variables that provide credentials. Lambda sets the access key; a container or a function with SnapStart fetches its
-/// credentials from the address in one of the other variables. Every SDK prefers these variables to a profile.
+/// Variables that provide credentials. Lambda sets the access key. In a container, or in a function with SnapStart, the
+/// other two give the address to fetch credentials from. Every SDK prefers these variables to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
 /// Variables that select a profile.
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// Settings for the AWS SDK. The handler reads these settings only from environment variables. It ignores shared
-/// configuration files, and services that provide credentials outside Lambda.
+/// Settings for the AWS SDK, read only from environment variables. Shared configuration files are ignored, and so are
+/// credential services outside Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct SdkSettings {
     pub(super) trusted: Vec<TrustedFile>,
 }
 
-/// The endpoint for all services, and the endpoints for individual services, by name.
+/// Endpoint for all services, and endpoints for individual services by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Endpoints {
     of_all: Option<String>,
@@ -87,8 +87,8 @@ impl SdkSettings {
         })
     }
 
-    /// Builds the SDK's configuration. Before the first call, the SDK reads credentials from the variables that Lambda
-    /// sets. With SnapStart, the SDK fetches credentials from the endpoint that other variables name.
+    /// Builds the SDK's configuration. Before its first call, the SDK reads credentials from the variables that Lambda
+    /// sets or, with SnapStart, fetches them from the endpoint that other variables name.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

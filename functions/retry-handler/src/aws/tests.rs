@@ -1,4 +1,4 @@
-//! Tests of the real SDK clients against canned HTTP responses. The local stack cannot produce these responses.
+//! Tests of the real SDK clients with canned HTTP responses, which the local stack cannot produce.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -36,10 +36,10 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
     trace_header: None,
     attributes: Vec::new(),
 });
-/// A `past_deadline` that always returns false.
+/// A `past_deadline` argument for a deadline that never passes.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
-/// A request that a client sent, as the service receives it.
+/// A request as the service receives it.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -51,13 +51,13 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Makes clients that get this response to every request. Also returns the requests that they sent.
+/// Builds clients that receive the same response to every request. Also returns the requests that they send.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Makes clients that get a response depending on the API operation. Also returns the requests that they sent.
+/// Builds clients that receive a response chosen by API operation. Also returns the requests that they send.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {
@@ -106,22 +106,22 @@ fn record(request: &http::Request<SdkBody>, status: u16) {
         "body": base64::encode(request.body().bytes().unwrap_or_default()),
         "status": status,
     });
-    // The line is written with one call, because tests run in parallel.
+    // Each line is written with a single call, because tests run in parallel.
     (&*FILE).write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Makes clients that get a response to every call except `Invoke`.
+/// Builds clients that receive a response to every call except `Invoke`.
 pub(crate) fn never_invoking() -> (Aws, Requests) {
     let (aws, requests) = answering(200, "", &done(0..10));
     (Aws { lambda: never().lambda, ..aws }, requests)
 }
 
-/// Makes clients that never get a response.
+/// Builds clients that never receive a response.
 fn never() -> Aws {
     Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
-/// Makes an SDK configuration with credentials, but without an HTTP client.
+/// Builds an SDK configuration that has credentials but no HTTP client.
 fn signed() -> SdkConfig {
     let credentials = Credentials::new("id", "key", None, None, "test");
     SdkConfig::builder()
@@ -194,7 +194,7 @@ async fn other_errors_are_retriable_and_called_once() {
 #[tokio::test(start_paused = true)]
 async fn final_and_unanswered_errors() {
     use InvokeFailure::{NotFound, Refused, TooLarge, Unanswered};
-    // Only the message about a missing function is logged, because Lambda quotes the payload in the other messages.
+    // Only the message about a missing function is logged, because Lambda's other messages may quote the payload.
     for (status, error, failure, cause) in [
         (
             404,
@@ -250,7 +250,7 @@ fn done(ids: Range<usize>) -> Value {
     json!({"Successful": done.collect::<Vec<_>>()})
 }
 
-/// Returns the entries in each batch request.
+/// Returns the entries of each batch request.
 pub(crate) fn entries(requests: &Requests) -> Vec<Value> {
     let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
     requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()
@@ -309,7 +309,7 @@ async fn copies_keep_the_senders_attributes() {
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
 }
 
-/// The engine counts a dead-letter's bytes to fit it into a message, and `delivery` counts the bytes again. Both must
+/// The engine counts a dead-letter's bytes to make it fit into a message, and `delivery` counts them again. Both must
 /// use the same limit and formula.
 #[tokio::test(start_paused = true)]
 async fn dead_letter_limit_is_exact() {
@@ -386,7 +386,7 @@ async fn batch_call_gives_up_at_the_ladders_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// The hiding before the invocations leaves time for them, even if SQS does not answer, or delays calls with
+/// The hiding before the invocations leaves time for them even if SQS does not answer, or delays calls with
 /// `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn first_hiding_leaves_half_of_the_time() {
@@ -398,7 +398,7 @@ async fn first_hiding_leaves_half_of_the_time() {
     };
     let in_8_s = aws.account(QUEUE, DEAD_LETTERS, Instant::now() + Duration::from_secs(8));
     let first = hiding_takes(&in_8_s).await;
-    // A call that is under way after 4 s may finish.
+    // A call that is still under way after 4 s may finish.
     assert!((4.0..4.0 + ATTEMPT_TIMEOUT.as_secs_f64()).contains(&first.as_secs_f64()), "{first:?}");
     let later = hiding_takes(&in_8_s).await;
     assert!(later > 4 * ATTEMPT_TIMEOUT, "{later:?}: every retry");
@@ -412,7 +412,7 @@ async fn nothing_is_retried_past_the_deadline() {
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
     let results = account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], &past_deadline).await;
-    // The call is sent at once and after 100 ms, but not again after a further 300 ms.
+    // The call is made at once and again after 100 ms, but not a third time after another 300 ms.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };
     assert!(cause.starts_with("not sent before the deadline, after InternalError: "), "{cause}");

@@ -1,6 +1,6 @@
 //! The HTTP client that the handler's SDK clients share: its connections, timeouts and trusted certificate authorities.
-//! The client uses HTTP/1.1, which every service accepts. The SDK's own client also supports HTTP/2. It accepts trusted
-//! certificates only as PEM, and parses each certificate at startup.
+//! It uses HTTP/1.1, which every service accepts. The SDK's own client also supports HTTP/2, but it accepts trusted
+//! certificates only as PEM, and parses each of them at startup.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,12 +35,12 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// Maximum idle time of a connection that is reused. After a longer time, the other end may have closed the connection
-/// while Lambda kept the process frozen. An `Invoke` on a closed connection would count as unanswered.
+/// Maximum idle time of a connection that is reused. After longer, the other end may have closed it while Lambda kept
+/// the process frozen, and an `Invoke` on a closed connection would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a response's body. No response from AWS to the handler has more than 100 KiB. A larger response
-/// comes from something between the handler and the service, and could exhaust the handler's memory.
+/// Maximum size of a response's body. AWS sends the handler no response over 100 KiB. A larger one comes from something
+/// in between, and could exhaust the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -49,12 +49,12 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build(Connect::trusting(trusted));
     let connector = SharedHttpConnector::new(Connections(connections));
-    // All SDK clients share one HTTP client. By default, the SDK creates an HTTP client for each timeout and each SDK
-    // client.
+    // All SDK clients share one HTTP client. By default, the SDK would create one for each timeout and each of its
+    // clients.
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// An HTTP client for the SDK that reuses idle connections.
+/// HTTP client for the SDK that reuses idle connections.
 #[derive(Debug)]
 struct Connections(Client<Connect, SdkBody>);
 
@@ -78,8 +78,7 @@ impl SmithyConnector for Connections {
     }
 }
 
-/// Describes the connection of a request, so that the SDK can close the connection after a response that requires a
-/// retry.
+/// Describes a request's connection, so that the SDK can close it after a response that calls for a retry.
 fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     used.connection_metadata().as_ref()?;
     let used = used.clone();
@@ -87,8 +86,7 @@ fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     Some(ConnectionMetadata::builder().proxied(false).poison_fn(close).build())
 }
 
-/// Converts an HTTP error to the SDK's error for a request without a response. The SDK's own HTTP client reports the
-/// same error.
+/// Converts an HTTP error to the SDK's error for a request without a response, as the SDK's own HTTP client does.
 fn failure(error: HttpError) -> ConnectorError {
     let in_time = cause::<TookTooLong>(&error).is_none();
     let of_connection = error.is_connect() || cause::<std::io::Error>(&error).is_some();
@@ -112,7 +110,7 @@ fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-/// Timeout for opening a connection. It covers resolving the host, TCP and TLS.
+/// Timeout for opening a connection, including DNS, TCP and TLS.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Opens connections: TCP, and TLS if the endpoint's URL requires it.
@@ -154,15 +152,14 @@ impl Service<Uri> for Connect {
     }
 }
 
-/// A file of PEM certificates or a folder of such files, and the environment variable that contains its path.
+/// A file of PEM certificates, or a folder of such files, and the environment variable that contains its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustedFile {
     pub(crate) variable: &'static str,
     pub(crate) path: PathBuf,
 }
 
-/// Returns the certificate authorities to trust: the authorities in the files or, without files, Mozilla's built-in
-/// list.
+/// Returns the certificate authorities to trust: those in the files or, without files, Mozilla's built-in list.
 ///
 /// # Errors
 ///
@@ -175,7 +172,7 @@ pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
     for TrustedFile { variable, path } in files {
         let (file, folder) = if path.is_dir() { (None, Some(path)) } else { (Some(path), None) };
         let read = load_certs_from_paths(file.map(AsRef::as_ref), folder.map(AsRef::as_ref));
-        // A system's bundle may contain certificates that cannot serve as trust anchors. Such certificates are skipped.
+        // A system's bundle may contain certificates that cannot serve as trust anchors. They are skipped.
         let (added, _) = store.add_parsable_certificates(read.certs);
         if added == 0 {
             let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);

@@ -10,7 +10,7 @@ use crate::log::tests::logged_in;
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
-/// Makes a handler that hides every waiting message, and does not count the messages in flight.
+/// Builds a handler that hides every waiting message without counting the messages in flight.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
     hiding_up_to("always", retry_queue_url)
 }
@@ -23,7 +23,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         policies: Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(TARGET.into()),
             "HIDE_UP_TO" => Some(hide_up_to.into()),
-            // With this base, a first retry is due a second after the failure.
+            // With this base, the first retry is due a second after the failure.
             "BASE_BACKOFF" => Some("1".into()),
             _ => None,
         })
@@ -37,7 +37,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     (Handler::new(config, aws), requests)
 }
 
-/// Makes a message that is received for the first time from the queue with this name.
+/// Makes a message from the named queue, received for the first time.
 fn message(id: &str, queue: &str) -> Value {
     let record = json!({"requestContext": {"functionArn": TARGET}, "requestPayload": {}});
     json!({
@@ -93,7 +93,7 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
-/// The batch has due messages, whose `Invoke` calls are never answered, and one message that can only be dead-lettered.
+/// Nine messages are due, and their `Invoke` calls are never answered. The tenth message can only be dead-lettered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
@@ -118,8 +118,7 @@ async fn unanswered_invokes_block_nothing_else() {
     }
 }
 
-/// The handler sends any error type as an attribute of the dead-letter. `make conformance` checks the requests of this
-/// test.
+/// Any error type can be sent as an attribute of the dead-letter. `make conformance` checks this test's requests.
 #[tokio::test(start_paused = true)]
 async fn any_error_type_is_sent_as_attribute() {
     let (handler, requests) = handler(None);
@@ -130,7 +129,7 @@ async fn any_error_type_is_sent_as_attribute() {
         let mut record: Value = serde_json::from_str(message["body"].as_str().unwrap()).unwrap();
         record["responsePayload"] = json!({"errorType": error_type, "errorMessage": error_type});
         message["body"] = record.to_string().into();
-        // The message is older than `MAX_AGE`.
+        // This makes the message older than `MAX_AGE`.
         message["attributes"]["SentTimestamp"] = json!("1789000000000");
         message
     });
@@ -141,8 +140,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// The test uses the real clock and a due message. With a paused clock, or after an earlier call that waits, the test
-/// could not detect that the handler checks the deadline too late.
+/// The clock is real and the message is due. With a paused clock, or after an earlier call that waits, the test could
+/// not detect a deadline that is checked too late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -153,7 +152,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// The first deadline is ten minutes after the epoch, as sent by `cargo lambda watch`.
+/// The first deadline is ten minutes after the epoch, as `cargo lambda watch` sends it.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -176,7 +175,7 @@ async fn implausible_deadline_counts_as_usual_time() {
     assert!(!handler.deadline_is_unknown.is_completed());
 }
 
-/// Handles an event in JSON, and returns the response that Lambda would receive.
+/// Handles an event given as JSON, and returns the response that Lambda would receive.
 async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> Result<Value, Error> {
     let mut context = lambda_runtime::Context::default();
     context.deadline = deadline.as_millis();
@@ -185,7 +184,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// Makes a message that is sent now and received for the first time, because `Handler::handle` uses the real clock.
+/// Makes a message that was sent and first received just now, because `Handler::handle` uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
@@ -206,7 +205,7 @@ async fn bad_message_keeps_its_batch_bad_batch_errs() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// Returns the API operations of all requests so far, in order, and removes the requests.
+/// Returns the API operations of all requests so far, in order, and forgets the requests.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
@@ -312,8 +311,8 @@ async fn unreadable_messages_are_logged_first() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A message is due while its function is paused, or while the pauses are unknown. One log line reports that the
-/// message is kept, and the reason.
+/// A message is due while its function is paused, or while the pauses are unknown. One log line says that the message
+/// is kept, and why.
 #[tokio::test(start_paused = true)]
 async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
@@ -342,9 +341,9 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Returns everything that the handler logs and writes into dead-letters about a message with this body. The message is
-/// handled twice. The first handler moves waiting messages. The second handler hides waiting messages and counts the
-/// messages in flight.
+/// Returns everything that the handler logs about a message with this body, or writes into its dead-letter. The message
+/// is handled twice: by a handler that moves waiting messages, and by one that hides them and counts the messages in
+/// flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await
@@ -439,7 +438,7 @@ async fn service_messages_are_not_written() {
     ] {
         let due = written(record(&format!("\"{SECRET}\"")), status, error).await;
         assert_silent(&due, r#""retry":1"#);
-        // A malformed message is dead-lettered at once. The call for it gets the same answer.
+        // A malformed message is dead-lettered at once, and that call gets the same answer.
         let malformed = written(format!("\"{SECRET}\""), status, error).await;
         assert_silent(&malformed, r#""problem""#);
     }

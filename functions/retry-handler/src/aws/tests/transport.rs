@@ -1,4 +1,4 @@
-//! Tests of the handler's own HTTP client: failing connections, errors reported as the SDK's own client reports them,
+//! Tests of the handler's own HTTP client: failed connections, errors reported as the SDK's own client reports them,
 //! TLS, and the credentials that sign requests.
 
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::*;
 use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, LARGEST_ANSWER, http_client, trusted};
 
-/// Response to an `Invoke` that Lambda did not execute. Another attempt may succeed.
+/// Lambda's response when an `Invoke` fails inside Lambda and may be tried again.
 const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// Makes SDK clients that call a local server. `connections` lists the server's responses on each connection, one for
-/// each request. After the last response, the next request closes the connection.
+/// Builds SDK clients that call a local server. `connections` lists the server's responses on each connection, one for
+/// each request. The next request after the last response closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -47,14 +47,13 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Reads one request, or the end of the connection. Requests in these tests are small, so one read gets a whole
-/// request.
+/// Reads one request, or the end of the connection. Requests in these tests are small enough for a single read.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
 }
 
-/// Makes the HTTP client that the handler uses.
+/// Returns the HTTP client that the handler uses.
 fn connecting() -> SharedHttpClient {
     http_client(trusted(&[]).unwrap())
 }
@@ -63,8 +62,8 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// Starts a server that accepts no connections and has a full backlog. A connection attempt never ends, as in a network
-/// that drops packets. The backlog stays full until the second return value is dropped.
+/// Starts a server that accepts no connections and has a full backlog. Attempts to connect hang, as in a network that
+/// drops packets. The backlog stays full until the second return value is dropped.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -85,8 +84,8 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second `Invoke` uses a new connection. The first connection has been idle for too long. On that connection, the
-/// server would not answer a second request.
+/// The second `Invoke` uses a new connection, because the first has been idle for too long. The server would not answer
+/// a second request on the first connection.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
@@ -126,7 +125,7 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// Returns the result of an `Invoke` at this endpoint, as a string.
+/// Returns the result of an `Invoke` at this endpoint as text.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -139,7 +138,7 @@ async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     }
 }
 
-/// Starts a server that answers every request with these bytes and closes the connection.
+/// Starts a server that answers every request with these bytes and then closes the connection.
 async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +146,7 @@ async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String 
         loop {
             let (mut connection, _) = listener.accept().await.unwrap();
             read_request(&mut connection).await;
-            // The client may stop reading early.
+            // The client may stop reading before the end.
             let _ = connection.write_all(bytes.as_ref()).await;
         }
     });
@@ -251,7 +250,7 @@ async fn serving_tls() -> (String, String) {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         loop {
             let (connection, _) = listener.accept().await.unwrap();
-            // A client that does not trust the certificate ends the handshake.
+            // A client that does not trust the certificate breaks off the handshake.
             let Ok(mut connection) = acceptor.accept(connection).await else { continue };
             read_request(&mut connection).await;
             connection.write_all(ACCEPTED.as_bytes()).await.unwrap();
@@ -264,7 +263,7 @@ fn crypto() -> tokio_rustls::rustls::crypto::CryptoProvider {
     tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()
 }
 
-/// Returns the handler's SDK settings for an environment with these variables.
+/// Returns the SDK settings that the handler reads from these variables.
 fn environment(variables: &[(&str, &str)]) -> SdkSettings {
     let value =
         |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
@@ -369,7 +368,7 @@ async fn service_may_have_its_own_endpoint() {
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
 /// Starts a server that provides credentials and accepts every `Invoke`. Returns the server's URL and the requests that
-/// it has received.
+/// it receives.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -393,8 +392,8 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// The clients fetch credentials as with SnapStart. The SDK itself reads the variables, so each case runs in its own
-/// process.
+/// The clients fetch credentials as they do with SnapStart. The SDK itself reads the variables, so each case runs in a
+/// process of its own.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
