@@ -1,5 +1,5 @@
-//! Tests that the alarms and the dashboard of the stack can be deployed. MiniStack evaluates neither expressions nor
-//! the dimensions of an alarm's single metric, so `tests/tests/template/alarms.rs` tests when each alarm fires.
+//! Tests that the stack's alarms and dashboard can be deployed. MiniStack evaluates neither expressions nor the
+//! dimensions of an alarm on a single metric, so `tests/tests/template/alarms.rs` tests when each alarm fires.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ pub(crate) async fn alarms_notify_the_topic_and_are_on_the_dashboard(world: &Wor
     run(&shell, "aws cloudwatch delete-alarms --alarm-names comeback-lost-anywhere");
 }
 
-/// Names of the alarms whose states the deployed dashboard shows.
+/// Names of the alarms that the deployed dashboard shows.
 fn on_dashboard(shell: &Shell) -> BTreeSet<String> {
     let body = run(
         shell,

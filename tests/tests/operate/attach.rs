@@ -7,15 +7,15 @@ use crate::world::World;
 
 pub(crate) const STACK: &str = "--stack attaching";
 
-/// Output of an AWS CLI command, as JSON.
+/// Runs an AWS CLI command and returns its output as JSON, or `Null` if it prints none.
 pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     let answer = ministack.shell().run(&format!("aws {command} --output json"));
     let answer = answer.unwrap_or_else(|error| panic!("{error}"));
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Lambda's settings for the asynchronous invocations of a function or, with `qualifier`, of one of its aliases; `Null`
-/// if no settings exist.
+/// Lambda's settings for asynchronous invocations of a function or, given `qualifier`, of one of its aliases. `Null` if
+/// there are none.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -24,7 +24,7 @@ pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<
     configs.into_iter().find(|config| config["FunctionArn"] == arn).unwrap_or_default()
 }
 
-/// The inline policies of a role.
+/// Names of a role's inline policies.
 pub(crate) fn policies(ministack: &MiniStack, role: &str) -> Vec<Value> {
     let policies = aws(ministack, &format!("iam list-role-policies --role-name {role}"));
     policies["PolicyNames"].as_array().cloned().unwrap_or_default()
@@ -35,12 +35,12 @@ pub(crate) fn tags(ministack: &MiniStack, function: &str) -> Value {
     aws(ministack, &format!("lambda list-tags --resource {arn}"))["Tags"].clone()
 }
 
-/// Value of the parameter `TargetFunctions` in the stack to which the tests attach functions.
+/// Value of the parameter `TargetFunctions` in the stack that the tests attach functions to.
 pub(crate) fn parameter(ministack: &MiniStack) -> String {
     value_of(ministack, "TargetFunctions")
 }
 
-/// Value of a parameter in the stack to which the tests attach functions.
+/// Value of a parameter in the stack that the tests attach functions to.
 pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     let query =
         format!("--query \"Stacks[0].Parameters[?ParameterKey=='{parameter}'].ParameterValue | [0]\"");
@@ -48,8 +48,8 @@ pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Backdates the time at which a function was detached. `detach` then assumes that no event of the function is still on
-/// its way to the queue.
+/// Backdates the time at which a function was detached, so that `detach` assumes that none of its events are still on
+/// their way to the queue.
 pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     let arn = MiniStack::function_arn(function);
     aws(
@@ -81,8 +81,9 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Repeats a `comeback` command, as its error advises, while another trial changes the stack that both trials share. On
-/// a busy machine, two trials that read the stack at the same time may both change it. One of the changes is then lost.
+/// Repeats a `comeback` command, as its error advises, while another trial is changing the stack that both trials
+/// share. On a busy machine, two trials may read the stack at the same time and both change it, and one of the changes
+/// is lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
@@ -93,8 +94,8 @@ pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     .await
 }
 
-/// Gives a function settings other than Lambda's defaults: one retry, events up to ten minutes old, and a destination
-/// for successes. Returns the settings.
+/// Gives a function settings that differ from Lambda's defaults: one retry, events up to ten minutes old, and a
+/// destination for successes. Returns the settings.
 fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     drop(aws(ministack, "sqs create-queue --queue-name attached-orders-done"));
     let (place, _) = stack.output("RetryQueueArn").rsplit_once(':').expect("an ARN has colons");
@@ -109,7 +110,7 @@ fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str
     settings(ministack, function, None)
 }
 
-/// The alarms that report lost events of a function. Leaves out the members that differ between functions.
+/// The alarms for lost events of a function, without the members that differ between functions.
 fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
     let alarms = aws(ministack, "cloudwatch describe-alarms");
     let mut alarms = alarms["MetricAlarms"].as_array().cloned().unwrap_or_default();
@@ -133,7 +134,7 @@ fn watches_what_is_lost_as_the_template_does(ministack: &MiniStack, stack: &Stac
     assert_eq!((ours.len(), ours), (1, templates));
 }
 
-/// Runs the commands in docs/attach.md, with only the permissions that docs/operate.md lists for these commands.
+/// Runs the commands in docs/attach.md, with only the permissions that docs/operate.md lists for them.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);
@@ -257,7 +258,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
 
-/// Kills `attach` after its first, second or third change, and repeats the command each time.
+/// Kills `attach` after its first, second or third change, and then repeats the command.
 pub(crate) async fn killed_attach_is_resumed_by_repeating_it(world: &World) {
     let (ministack, _) = (world.ministack().await, world.attaching().await);
     let operator = Operator::of(ministack);
@@ -317,8 +318,8 @@ pub(crate) async fn attach_reports_denied_and_unconfirmed_changes(world: &World)
     assert!(missing.contains("Lambda has no function no-such-function"), "{missing}");
 }
 
-/// `detach` keeps a function on the allow-list while the handler's log shows one of its events waiting, here for ten
-/// minutes.
+/// `detach` keeps a function on the allow-list while the handler's log shows that one of its events is waiting, here
+/// for ten minutes.
 pub(crate) async fn detach_finds_waiting_events_in_the_log(world: &World) {
     const FUNCTION: &str = "attached-waiting";
     let stack = world.deploy("waiting", "BaseBackoff=600 MaxBackoff=600 Jitter=none").await;

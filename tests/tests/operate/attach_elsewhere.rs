@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// If cargo-lambda deployed the handler, `attach` changes the handler's function itself, because the allow-list is one
-/// of its environment variables.
+/// If cargo-lambda deployed the handler, `attach` changes the handler's function itself: the allow-list is one of its
+/// environment variables.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
@@ -48,8 +48,8 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert_eq!(recursion(ministack, "payments"), "Terminate");
 }
 
-/// `attach` does not change a stack without the parameter `TargetFunctions`, such as the stack of a CDK app. In such a
-/// stack, only the template may change which functions the handler invokes.
+/// `attach` does not change a stack without the parameter `TargetFunctions`, such as that of a CDK app. There, only the
+/// template may change which functions the handler invokes.
 pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     const FUNCTION: &str = "attached-of-an-app";
     world.built().await;
@@ -103,7 +103,7 @@ pub(crate) async fn settings_that_a_stack_owns_are_left_alone(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.attaching().await);
     let (operator, example) = (Operator::of(ministack), stack.output("ExampleTargetName"));
     let command = |verb: &str| operator.comeback(&format!("{verb} {example} --stack attaching --yes"));
-    // Sets the recursion setting, which MiniStack ignores in the template.
+    // Attaching sets the recursion setting, which MiniStack ignores in the template.
     drop(command("attach").ended(0));
     let before =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {example}"));

@@ -4,11 +4,11 @@ use crate::world::World;
 
 const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 
-/// Uses the longest names for a stack and a function, nearly as many tags and attached functions as AWS allows, and
+/// Uses the longest names for a stack and a function, almost as many tags and attached functions as AWS allows, and
 /// non-ASCII text. `make conformance` checks the requests.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
-    // With these functions, the handler's environment variables have about 200 of their 4,096 bytes left.
+    // These functions leave free about 200 of the 4,096 bytes for the handler's environment variables.
     let others: Vec<_> = (0..45).map(|number| MiniStack::function_arn(&format!("f-{number}"))).collect();
     let parameters = format!("BaseBackoff=1 MaxBackoff=1 TargetFunctions={}", others.join(","));
     drop(world.deploy(&stack, &parameters).await);
@@ -34,9 +34,9 @@ pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(wor
     ran(&format!("resume {function} --spread 1m --yes"), &[0]);
     ran(&format!("retry {function} --error 'Zu*' --why '{REASON}' --yes"), &[0]);
     ran(&format!("waiting {function} --error Größe"), &[0]);
-    // `doctor` may find faults on MiniStack. The trials of `doctor` explain these faults.
+    // On MiniStack, `doctor` may find faults; its own trials explain them.
     ran(&format!("doctor {function}"), &[0, 3]);
     ran("dead list --error Größe", &[0]);
-    // `detach` must run again later, so its exit code is 3.
+    // `detach` must be run again later, so it exits with 3.
     ran(&format!("detach {function} --now --yes"), &[3]);
 }

@@ -1,5 +1,5 @@
-//! Tests that MiniStack fulfils the contract of `comeback-operate`'s port to AWS. The tests of `comeback-operate` check
-//! the simulated account against the same contract.
+//! Tests that MiniStack fulfils the contract of `comeback-operate`'s port to AWS. That crate's own tests check the
+//! simulated account against the same contract.
 
 use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -40,7 +40,7 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
     contract::all(&port, &fixture).await;
 }
 
-/// Writes log lines with this time to a new log group.
+/// Writes log lines to a new log group, all with the same time.
 async fn write_log(ministack: &MiniStack, group: &str, millis: i64, lines: &[&str]) {
     let logs = &ministack.logs;
     logs.create_log_group().log_group_name(group).send().await.expect("a log group");

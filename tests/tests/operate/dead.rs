@@ -16,7 +16,7 @@ pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (St
     (body.to_string(), None)
 }
 
-/// Sends each body to the dead-letter queue, with the attribute `Reason` if a reason is given.
+/// Sends each body to the dead-letter queue, with its reason, if it has one, as the attribute `Reason`.
 pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
     for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
@@ -33,7 +33,7 @@ pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(S
     }
 }
 
-/// The number of visible messages in a queue, and the number of messages in flight.
+/// The numbers of visible messages and of messages in flight in a queue.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
@@ -53,7 +53,7 @@ fn example(stack: &Stack) -> String {
     MiniStack::function_arn(stack.output("ExampleTargetName"))
 }
 
-/// The number of dead-letters in each group, with the group's reason and error.
+/// The count, reason and error of each group of dead-letters.
 fn counts(groups: &Value) -> Vec<(u64, &str, Option<&str>)> {
     let groups = groups.as_array().expect("a list");
     groups
@@ -71,7 +71,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
     let (list, show, redrive) = (operator("dead list"), operator("dead show"), operator("dead redrive"));
 
-    // The handler itself dead-letters one event. The test sends the other dead-letters to the queue.
+    // The handler itself dead-letters one event; the test sends the other dead-letters to the queue.
     let payload = r#"{"fail_times": 1, "error_type": "BrokenPipe", "order": 7}"#;
     ministack.invoke(stack.output("ExampleTargetName"), payload).await;
     let url = stack.output("DeadLetterQueueUrl");
@@ -133,8 +133,8 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Hides all dead-letters. A command that was killed leaves them in this state. The commands must report the number of
-/// hidden dead-letters, and the time at which they become visible again.
+/// Hides all dead-letters, as a killed command leaves them. The commands must report how many are hidden, and when they
+/// become visible again.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",
@@ -165,7 +165,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     assert_eq!(list.comeback("dead list --stack dead --json").json(3)["locked"]["dead_letters"], 60);
 }
 
-/// Asserts that redrives with wrong arguments are refused before anything is sent, with the right exit code.
+/// Asserts that redrives with wrong arguments are refused, with the right exit code, before anything is sent.
 fn refusals(redrive: &Operator) {
     for (arguments, code, problem) in [
         (

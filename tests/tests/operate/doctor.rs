@@ -1,4 +1,4 @@
-//! Tests `comeback doctor` on a healthy stack, and on that stack with each of many faults in turn.
+//! Tests `comeback doctor` on a healthy stack, and on that stack with one fault after another.
 
 mod faults;
 
@@ -11,14 +11,14 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
-/// Name of a function that is not attached and reads its own queue. The queue has the same name.
+/// Name of a function that is not attached and reads its own queue, and of that queue.
 const CONSUMER: &str = "checked-consumer";
 
-/// Shell functions that the scripts of the faults use.
+/// Shell functions for the faults' scripts.
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
-/// A script that makes the stack healthy. Before it runs, the stack has two faults: MiniStack ignores `RecursiveLoop`
-/// in CloudFormation, and the retry queue has the shorter visibility timeout that other trials need.
+/// A script that makes the stack healthy. Until it runs, the stack has two faults: MiniStack ignores `RecursiveLoop` in
+/// CloudFormation, and the retry queue has the shorter visibility timeout that other trials need.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null
@@ -70,7 +70,7 @@ pub(crate) async fn doctor_finds_each_fault_and_none_on_a_healthy_stack(world: &
     assert!(probed.ended(0).contains("failed once, and its retry succeeded"));
 }
 
-/// The shell of the stack under test, and the operators who run `doctor` on that stack.
+/// The shell of the stack under test, and the operators who run `doctor` on it.
 struct Ward {
     shell: Shell,
     /// An operator with only the permissions that `docs/operate.md` lists for `doctor`.
@@ -175,7 +175,7 @@ impl Ward {
     }
 }
 
-/// Checks the function that reads its own queue, once with a deployment and once without. The results must be equal.
+/// Checks the function that reads its own queue, with a deployment and without. The results must be equal.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);
@@ -190,7 +190,7 @@ fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     alone
 }
 
-/// The fix that `doctor` names, with a shell variable in place of the placeholder for a topic.
+/// Returns the fix with a shell variable in place of its placeholder for a topic.
 fn with_topic(fix: &str) -> String {
     fix.replace("TOPIC_ARN", "\"$TOPIC_ARN\"")
 }
@@ -224,7 +224,7 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     let no_stack = ward.operator.comeback("doctor --stack no-such-stack");
     assert!(no_stack.stderr.contains("cloudformation:ListStackResources"), "{}", no_stack.stderr);
     assert_eq!(no_stack.code, 1);
-    // This user may inspect the deployment, and read pauses and logs. (MiniStack lets everybody read CloudWatch's
+    // This user may inspect the deployment and read pauses and logs. (On MiniStack, everybody may read CloudWatch's
     // alarms and metrics.)
     let stranger = Operator::of_command(ministack, "trace", stack, FUNCTION);
     let report = stranger.comeback("doctor --stack checked --json").json(0);
@@ -245,7 +245,7 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     assert_eq!(stranger.comeback("doctor --stack checked --strict").code, 3);
 }
 
-/// Asserts that `doctor` and `attach --list` find the functions that a pattern matches.
+/// Asserts that `doctor` and `attach --list` find the functions that match a pattern.
 fn finds_the_functions_of_a_pattern(ward: &Ward, lister: &Operator) {
     ward.run("variable TARGET_FUNCTIONS \"$(echo \"$FUNCTION_ARN\" | sed 's/orders$/*/')\"");
     let report = ward.doctor("--only CB100,CB108").json(0);

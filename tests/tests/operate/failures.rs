@@ -1,10 +1,10 @@
-//! Fakes failures: sends invocation records to a retry queue as Lambda would, but invokes no function.
+//! Fakes failures: sends invocation records to a retry queue as Lambda would, without invoking any function.
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use comeback_tests::{MiniStack, Stack};
 use serde_json::json;
 
-/// The invocation record that Lambda writes when an event of this function has failed.
+/// The invocation record that Lambda writes after an event of this function has failed.
 pub(crate) fn record(function: &str, error: &str, request: &str) -> String {
     json!({
         "version": "1.0",
@@ -21,7 +21,7 @@ pub(crate) fn record(function: &str, error: &str, request: &str) -> String {
     .to_string()
 }
 
-/// Sends invocation records to the retry queue of a stack.
+/// Sends invocation records to a stack's retry queue.
 pub(crate) async fn send(ministack: &MiniStack, stack: &Stack, records: &[String]) {
     for some in records.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, record)| {

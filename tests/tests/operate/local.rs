@@ -2,9 +2,9 @@ use comeback_tests::{Operator, eventually, scratch};
 
 use crate::world::World;
 
-/// Runs `make local` without a terminal, so that the program does not prompt for events.
+/// Runs `make local` without a terminal, so that it does not prompt for events.
 pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &World) {
-    // `make local` builds the same functions. After this wait, it finds them already built.
+    // `make local` builds the same functions, and finds them already built after this wait.
     world.built().await;
     let operator = Operator::of(world.ministack().await);
     let mut shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));

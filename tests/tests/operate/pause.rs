@@ -6,13 +6,14 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// Uses a clock that runs 60 times as fast as real time, because the handler checks a held event only every 22 minutes.
-/// `comeback` uses real time, so the pause ends long before the event is due, and the event's retry is not spread.
+/// The server's clock runs 60 times as fast as real time, because the handler checks a held event only every 22
+/// minutes. `comeback` runs in real time, so the pause ends long before the event is due, and the event's retry is not
+/// spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;
     let function = stack.output("ExampleTargetName");
-    // On the fast clock, MiniStack refuses the signature of every user except root as too old.
+    // On the fast clock, MiniStack rejects the signature of every user except root as too old.
     let operator = Operator::of(ministack);
     let pause = || {
         let arguments = "--stack held --reason 'deploy 4711' --json --yes";
@@ -52,7 +53,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
 
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
     assert!(said.contains("resumed; due events return over 1m"), "{said}");
-    // MiniStack may show the log lines of the first attempt only together with the lines of the second attempt.
+    // MiniStack may show the log lines of the first attempt only together with those of the second.
     eventually("the retry", async || (attempts().await.len() == 2).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0)), (json!("succeeded"), json!(1))]);
     let again = operator.comeback(&format!("resume {function} --stack held --json --yes")).json(3);
@@ -109,13 +110,13 @@ pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
     let ran = all.comeback(&format!("pause {function} {STACK} --reason why"));
     assert_eq!(ran.code, 4, "{}", ran.stderr);
 
-    // A pause of everything holds a resumed function too.
+    // A pause of everything also holds a function that was resumed.
     drop(all.comeback(&format!("pause --all {STACK} --for 1h --reason why --yes")).ended(0));
     refused(&all, "resume orders", 3, "orders is still covered by another pause");
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
 
-    // An operator overwrites the parameter with unreadable text. The command that the error message names then restores
-    // the pauses.
+    // An operator overwrites the parameter with unreadable text. The command that the error suggests then restores the
+    // pauses.
     let name = pauses_parameter(ministack, stack);
     drop(aws(
         ministack,

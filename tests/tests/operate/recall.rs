@@ -10,16 +10,16 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Minimum number of recalled events. On a busy machine, the response to one of the handler's calls may come too late.
-/// The event of that call then waits for an hour.
+/// Minimum number of recalled events. On a busy machine, the response to a handler's call may come too late, and the
+/// event of that call then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff takes an hour, but each step must end within the `PATIENCE` of `eventually`, which is much shorter. So
-/// the events must return because of the operator's request.
+/// Each backoff takes an hour, which is much longer than the `PATIENCE` of `eventually` at each step. So only the
+/// operator's request can bring the events back.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
-    // With `HideUpTo=always`, no message is moved, even if counting the messages in flight takes longer than the
-    // handler allows.
+    // With `HideUpTo=always`, no message is moved even if counting the messages in flight takes longer than the handler
+    // allows.
     let parameters = "BaseBackoff=3600 MaxBackoff=3600 Jitter=none HideUpTo=always";
     let stack = world.deploy("recalling", parameters).await;
     let ministack = world.ministack().await;
@@ -30,7 +30,7 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
         let records: Vec<_> = keys.iter().map(|key| record(function, "TargetDown", key)).collect();
         send(ministack, &stack, &records).await;
     };
-    // Polls the queue and not the log, because the server takes too long to read the log of this many events
+    // This polls the queue and not the log, because the server would take too long to read the log of so many events
     // repeatedly.
     let queue_holds = async |wanted: &dyn Fn(u64, u64) -> bool| {
         eventually("the queue to change", async || {
@@ -72,8 +72,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     let is_retried = async || keys_of(ministack, &stack, "reinvoke").await.contains("retried").then_some(());
     let is_cancelled =
         async || keys_of(ministack, &stack, "dead_letter").await.contains("cancelled").then_some(());
-    // On a busy machine, an environment of the handler may read the request too late and hide the event again. The
-    // operator then repeats the request.
+    // On a busy machine, a handler's environment may read the request too late and hide the event again. The operator
+    // then repeats the request.
     for _ in 0..4 {
         if tokio::time::timeout(A_MINUTE, until(is_retried)).await.is_err() {
             by_key(&retrier, "retry", "retried --within 0s");
@@ -91,8 +91,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// A held event is recalled and retried when its pause ends. Without the recall, the handler would check the event 22
-/// minutes later.
+/// A held event is recalled and retried when its pause ends. Without the recall, the handler would check it 22 minutes
+/// later.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);

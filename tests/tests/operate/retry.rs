@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Number of events sent to the function. [`BROKEN`] of these events, 30 %, fail because of a bug.
+/// Number of events sent to the function. [`BROKEN`] of them, 30 %, fail because of a bug.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// Time within which all retries must be due, as the operator requests.
+/// Time within which the operator asks all retries to be due.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
-/// The longest time from the request to the last retry, by the fast clock.
+/// Longest time from the request to the last retry, on the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// 30 % of a function's events fail because of a bug, and each failed event would wait for 11 hours. The operator fixes
-/// the bug and requests earlier retries. The handler moves every waiting message at least every 15 minutes, and reads
-/// the request when it next moves a message. The clock runs 60 times as fast as real time.
+/// Because of a bug, 30 % of a function's events fail, and each would wait for 11 hours. The operator fixes the bug and
+/// requests earlier retries. The handler moves every waiting message at least every 15 minutes, and learns of the
+/// request when it next moves a message. The clock runs 60 times as fast as real time.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;
@@ -30,7 +30,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let fails = async |error: &str| {
         let event = format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
         let key = ministack.invoke(function, &event).await;
-        // Sends one event at a time, because MiniStack may lose a log line if two environments start at once.
+        // Events are sent one at a time, because MiniStack may lose a log line if two environments start at once.
         let is_logged = async || logged().await.iter().any(|line| line["key"] == *key).then_some(());
         eventually("the handler to log the failure", is_logged).await;
         key
@@ -73,8 +73,8 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     );
     assert!(Regex::new(&early).expect("a pattern").is_match(&trace), "{early}: {trace}");
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
-    // Repeats the command until the queue has no due message. The other event's message is due for a moment each time
-    // before the handler checks the event.
+    // The command is repeated until the queue has no due message: the other event's message is due for a moment before
+    // each check by the handler.
     eventually("nothing to be retried sooner", async || {
         let useless = retry("--yes").ended(0);
         assert!(useless.contains("matches Broken; the errors are: Other (1)\n"), "{useless}");
@@ -86,8 +86,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     requests_are_cancelled(&operator, function);
 }
 
-/// Requests retries, and watches until all retries are made. Returns the request in the form that `comeback pause
-/// --list --json` prints.
+/// Requests retries, and watches until all are made. Returns the request as `comeback pause --list --json` prints it.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
@@ -107,9 +106,9 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     request.clone()
 }
 
-/// Asserts that all events are retried within the requested time, and none before its due time. Also asserts that the
-/// due times are random: at most half of them lie within half a minute. The times of the retries cannot show this
-/// randomness, because events that failed at about the same time are also found together.
+/// Asserts that all events are retried within the requested time, none before its due time, and that the due times are
+/// random: at most half of them lie within half a minute. The times of the retries cannot show this, because events
+/// that failed at about the same time are also found together.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

@@ -91,8 +91,7 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
     }
 }
 
-/// Every command prints the account and region it works in. If the stack does not exist, the command's error names both
-/// too.
+/// Every command prints the account and region that it works in. If the stack does not exist, the error names them too.
 fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");
@@ -109,7 +108,7 @@ fn where_it_works(operator: &Operator) {
     let gone = operator.comeback("status --stack seen --profile gone");
     assert!(gone.stderr.contains("--profile: your AWS configuration has no profile gone"), "{}", gone.stderr);
     assert_eq!(gone.code, 1);
-    // The profile's keys are invalid, but take precedence over the keys in the environment.
+    // The profile's keys are invalid, but they take precedence over those in the environment.
     let folder = comeback_tests::scratch("profile");
     let credentials = folder.join("credentials");
     std::fs::write(&credentials, "[nobody]\naws_access_key_id = nobody\naws_secret_access_key = nobody\n")
@@ -127,8 +126,8 @@ fn where_it_works(operator: &Operator) {
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
-/// Asserts that the handler's metrics agree with `status`. MiniStack keeps CloudWatch's embedded metric format as plain
-/// log lines.
+/// Asserts that the handler's metrics agree with `status`. MiniStack leaves metrics in the embedded metric format in
+/// the log, as plain lines.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
     let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;

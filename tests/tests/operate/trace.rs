@@ -16,7 +16,7 @@ pub(crate) async fn event_is_traced_from_first_failure_to_success(world: &World)
     let ended = async |id: &str, steps: usize| {
         eventually(&format!("the end of {id}"), async || {
             let ran = trace(id);
-            // The event's first failure takes a moment to reach the log.
+            // It takes a moment for the event's first failure to reach the log.
             let trace = (ran.code == 0).then(|| ran.json(0))?;
             let is_last = trace["steps"].as_array().expect("a list").len() == steps;
             (is_last && trace["invocations"][0]["report"]["seen"] == "yes").then_some(trace)
@@ -40,7 +40,7 @@ pub(crate) async fn event_is_traced_from_first_failure_to_success(world: &World)
     assert_eq!(traced["end"]["end"], "invoked");
     assert!(traced["first_failure"].is_string(), "{traced}");
 
-    // A retry's request id finds the same event.
+    // The request id of a retry finds the same event.
     let retry = traced["steps"][2]["request_id"].as_str().expect("text");
     assert_eq!(traced["steps"][3]["request_id"], retry);
     assert_eq!(trace(retry).json(0)["key"], first.as_str());

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// `comeback waiting` finds events that were moved, and notes that they may wait for longer than the log is kept.
+/// `comeback waiting` finds events that were moved, and warns that they may wait for longer than the log is kept.
 pub(crate) async fn waiting_events_are_found_in_the_log(world: &World) {
     let parameters =
         "BaseBackoff=40000 MaxBackoff=43170 Jitter=none MaxAge=172800 HideUpTo=0 LogRetentionDays=1";

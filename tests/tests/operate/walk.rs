@@ -5,8 +5,8 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs every command of the rehearsal in docs/operate.md, in the order of the page. The clock is 60 times as fast,
-/// because the handler checks a held event only every 22 minutes.
+/// Runs every command of the rehearsal in docs/operate.md, in the order of the page. The clock runs 60 times as fast as
+/// real time, because the handler checks a held event only every 22 minutes.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;
@@ -19,8 +19,8 @@ pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &Worl
     let functions: String =
         refuse.lines().filter(|line| line.contains("() {")).map(|line| format!("{line}\n")).collect();
     let run = |block: &str| {
-        // Accepts two failures: `doctor` may find faults on MiniStack, as its trials explain, and a first `detach` ends
-        // with 3 because it must run again later.
+        // Two failures are accepted: on MiniStack, `doctor` may find faults, as its trials explain, and a first
+        // `detach` exits with 3, because it must be run again later.
         let comeback = "comeback() { \"$COMEBACK\" \"$@\" || { code=$?; [ \"$1\" = doctor ] || [ \"$1$code\" = detach3 ]; }; }";
         let script = format!("{comeback}\n{functions}{block}");
         shell.run(&script).unwrap_or_else(|error| panic!("{error}"))
@@ -36,8 +36,8 @@ pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &Worl
     eventually("the second order to wait", waits).await;
     let status = run(&status);
     assert!(status.contains("Dead-letters  1, the oldest"), "{status}");
-    // Between a re-invocation and its failure, the event is not waiting. On a busy machine, the event may wait because
-    // a call failed, and not for its backoff.
+    // Between a re-invocation and its failure, the event is not waiting. On a busy machine, it may wait because a call
+    // failed, and not for its backoff.
     let found = async || {
         let said = run(&waiting);
         (said.matches("1 waiting event (").count() == 2 && said.contains(" backoff\n")).then_some(said)

@@ -41,27 +41,26 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
-    /// Deploys the shipped template as a stack that only one trial uses, so that the trial may break and change
-    /// anything.
+    /// Deploys the shipped template as a stack for a single trial, which may break and change anything in it.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.ministack().await.deploy(name, parameters).await;
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Deploys the shipped template to the server with the fast clock, as a stack that only one trial uses.
+    /// Deploys the shipped template to the server with the fast clock, as a stack for a single trial.
     pub(crate) async fn deploy_sped_up(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.sped_up().await.deploy(name, parameters).await;
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack to which trials attach functions, with backoffs of a second.
+    /// The stack that trials attach functions to, with backoffs of a second.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack on which a trial pauses functions. The handler may invoke every function.
+    /// The stack on which a trial pauses functions. Its handler may invoke every function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await

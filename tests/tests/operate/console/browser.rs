@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 
-/// A running `comeback ui`, which ends when this value is dropped.
+/// A running `comeback ui`. It ends when this value is dropped.
 pub(crate) struct Running {
     server: Background,
     /// Folder in which the console runs and writes its files.
@@ -18,11 +18,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts the console in a scratch folder with this name, and waits until the console serves.
+    /// Starts the console in a scratch folder named after `name`, and waits until it is ready.
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
         let shell = operator.shell().clone().at(&folder).with("KEYS", folder.join("keys"));
-        // Opens the pipe for both reading and writing, because the shell then does not wait for another process to open
+        // The shell opens the pipe for both reading and writing, so that it does not wait for another process to open
         // it.
         let script =
             format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
@@ -49,7 +49,7 @@ impl Running {
         words.map(|(_, address)| address.trim().to_owned()).collect()
     }
 
-    /// Presses Enter in the console's terminal, and returns the sign-in address that it then prints.
+    /// Presses Enter in the console's terminal, and returns the sign-in address that the console then prints.
     pub(crate) async fn way_in(&self) -> String {
         let known = self.addresses().len();
         let mut keys =
@@ -60,14 +60,14 @@ impl Running {
     }
 }
 
-/// A browser that is signed in to the console, with its current tab.
+/// A browser that is signed in to the console, and its current tab.
 pub(crate) struct Browser {
     pub(crate) chromium: Chromium,
     tab: Tab,
     origin: String,
 }
 
-/// JavaScript that finds the element to press: the one with this text or label, in the page's main part, its head or
+/// JavaScript that finds the element to press by its text or label, in the page's main part, in the navigation or in
 /// the demonstration's bar.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
@@ -99,7 +99,7 @@ impl Browser {
         self.tab.clone()
     }
 
-    /// Opens another tab, which becomes the current one.
+    /// Opens another tab and makes it the current one.
     pub(crate) fn open_tab(&mut self) -> Tab {
         self.tab = self.chromium.open_tab();
         self.chromium.look(WIDE);
@@ -129,8 +129,8 @@ impl Browser {
         text.as_str().expect("a string").to_owned()
     }
 
-    /// Waits until `is_it` accepts the text of the page's main part, and returns the text. The page refreshes itself in
-    /// the meantime.
+    /// Waits until `is_it` accepts the text of the page's main part, and returns the text. The page refreshes itself
+    /// meanwhile.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
             let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;
@@ -139,7 +139,7 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits until `text` appears anywhere on the page, even if the page is from another origin.
+    /// Waits until `text` appears anywhere on the page, which may come from another origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
@@ -162,8 +162,8 @@ impl Browser {
 
     /// Clicks the link or button with this text as soon as the page has it. Does not wait for the next page.
     pub(crate) async fn press(&mut self, name: &str) {
-        // Marks the page, so that `arrives` recognizes the next page. The script that clicks also sets the mark,
-        // because the page of a completed change reloads itself.
+        // The mark lets `arrives` tell the next page from this one. The script that clicks also sets the mark, because
+        // the page of a completed change reloads itself.
         let click = format!(
             "(() => {{ const name = {}; {PRESSED} window.isBefore = true; named[0].click(); }})()",
             json!(name)
@@ -177,7 +177,7 @@ impl Browser {
         self.arrives(name).await;
     }
 
-    /// Waits until a page other than the marked one is loaded.
+    /// Waits until a page other than the marked one has loaded.
     pub(crate) async fn arrives(&mut self, by: &str) {
         let is_there = "!window.isBefore && document.readyState === 'complete'";
         let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());
@@ -185,7 +185,7 @@ impl Browser {
         self.assert_quiet();
     }
 
-    /// Presses these keys, one after another. A key is a character, or a name such as `Enter`.
+    /// Presses these keys one after another. Each is a character, or a name such as `Enter`.
     pub(crate) fn keys(&mut self, keys: &[&str]) {
         for key in keys {
             let is_character = key.chars().count() == 1;
@@ -248,7 +248,7 @@ impl Browser {
     /// Asserts that no script has failed, that the content security policy has blocked nothing, and that nothing was
     /// requested from another origin.
     pub(crate) fn assert_quiet(&mut self) {
-        // Ignores log entries about error statuses: a test that opens a refused page checks the refusal itself.
+        // Log entries about error statuses are ignored: a test that opens a refused page checks the refusal itself.
         let is_status = |entry: &&Value| entry.to_string().contains("the server responded with a status of");
         let loud: Vec<&Value> = self.chromium.console().into_iter().filter(|it| !is_status(it)).collect();
         assert_eq!(loud, [&Value::Null; 0]);

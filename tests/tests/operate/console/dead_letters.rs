@@ -1,5 +1,5 @@
-//! Tests the console's pages of dead-letters: one dead-letter is read and redriven, two are discarded and imported
-//! again from their file.
+//! Tests the console's pages about dead-letters: one dead-letter is read and redriven; two are discarded, and then
+//! imported again from their file.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.switch_to(&first);
     browser.follow("Redrive").await;
     done(&mut browser).await;
-    // The other tab shows a plan for a dead-letter that is gone.
+    // The other tab still shows a plan for a dead-letter that is gone.
     browser.switch_to(&second);
     browser.follow("Redrive").await;
     browser.sees("that nothing is left to redrive", |text| text.contains("nothing to redrive")).await;
@@ -91,7 +91,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
 }
 
-/// Uploads a file that has no dead-letters. The console must refuse it and delete the upload.
+/// Uploads a file that contains no dead-letters. The console must refuse it and delete the upload.
 async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     let other = scratch("console-other").join("other.jsonl");
@@ -144,7 +144,7 @@ fn has_imports(folder: &Path) -> bool {
     files.any(|file| file.expect("a file").file_name().to_string_lossy().starts_with("imported-"))
 }
 
-/// The only file in a folder whose name begins with `begin`.
+/// The folder's only `.jsonl` file whose name begins with `begin`.
 fn written(folder: &Path, begin: &str) -> PathBuf {
     let files =
         std::fs::read_dir(folder).expect("the console's folder").map(|file| file.expect("a file").path());

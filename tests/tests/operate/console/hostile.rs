@@ -1,4 +1,4 @@
-//! Tests that the browser never interprets markup in the texts of functions, operators, dead-letters and addresses.
+//! Tests that the browser never interprets markup in text from functions, operators, dead-letters or addresses.
 
 use comeback_tests::{MiniStack, Operator, eventually};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::dead::put;
 use crate::world::World;
 
 const STACK: &str = "--stack console-hostile";
-/// Markup of three kinds that would each set the variable `obeyed`, and a character that reverses the text after it.
+/// Three kinds of markup that would each set the variable `obeyed`, and a character that reverses the text after it.
 const HOSTILE: &str =
     "'\"><img src=x onerror=\"obeyed=1\"><script>obeyed=2</script><svg onload=\"obeyed=3\">\u{202e}";
 /// The first part of [`HOSTILE`], percent-encoded for an address.
@@ -61,7 +61,7 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// Three dead-letters. The first has hostile texts, and a payload of half a megabyte with hostile texts. The second is
+/// Three dead-letters. The first has hostile text everywhere, including in a payload of half a megabyte. The second is
 /// an event that the handler could not parse. The third belongs to a function whose name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
@@ -146,7 +146,7 @@ fn is_harmless(browser: &mut Browser, page: &str) {
          return [typeof obeyed, made]",
     );
     assert_eq!(obeyed, json!(["undefined", 0]), "{page}");
-    // If the content security policy had to block a script or style, the browser parsed the text as markup.
+    // If the content security policy had to block a script or style, the browser has parsed the text as markup.
     let stopped: Vec<&Value> =
         browser.chromium.console().into_iter().filter(|it| it.to_string().contains("Policy")).collect();
     assert_eq!(stopped, [&Value::Null; 0], "{page}");

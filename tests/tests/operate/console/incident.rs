@@ -1,4 +1,4 @@
-//! Tests the night shift that docs/console.md describes, by mouse and by keyboard. Uses the demonstration, which needs
+//! Tests the night shift that docs/console.md describes, by mouse and by keyboard, on the demonstration, which needs
 //! neither an AWS account nor MiniStack.
 
 use serde_json::json;
@@ -12,8 +12,8 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 /// Part of the title above the list of waiting events.
 const EVENTS: &str = "the first due first";
 
-/// Pauses one of the failing functions, fixes all of them, and resumes the paused function. Then retries and redrives
-/// until no event waits or is dead-lettered.
+/// Pauses one of the failing functions, fixes all of them, and resumes the paused one. Then retries and redrives until
+/// no event is waiting or dead-lettered.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
@@ -118,7 +118,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.sees("the pause", |text| text.contains("Done.")).await;
     browser.visit("/");
 
-    // The operator selects one waiting event, and sees the plan for only this event.
+    // The operator selects one waiting event, and sees a plan for that event alone.
     browser.keys_lead_on(&["g", "w"]).await;
     browser.sees("the events", |text| text.contains(EVENTS)).await;
     let chosen = browser.ask("return document.querySelector('main input[name=event]').ariaLabel");
@@ -128,8 +128,8 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.sees("the plan of one event", |text| text.contains("The plan") && text.contains("--key")).await;
 }
 
-/// Asserts that a browser whose time zone is nine hours ahead shows each moment in local time, with UTC in the title
-/// attribute. Without the page's script, the browser must show UTC.
+/// Asserts that a browser nine hours ahead of UTC shows times in local time, with UTC in the title attribute. Without
+/// the page's script, the browser must show UTC.
 async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = async |browser: &mut Browser| {
@@ -158,7 +158,7 @@ async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": false}));
 }
 
-/// Returns true if the count with this title is zero on the first page.
+/// Returns true if the first page shows a count of zero under this title.
 fn is_zero(text: &str, title: &str) -> bool {
     let mut lines = text.lines();
     lines.any(|line| line == title) && lines.next() == Some("0")
@@ -175,7 +175,7 @@ async fn dead_letters_are_redriven(browser: &mut Browser) {
     browser.sees("the end of the redrive", |text| text.contains("Done.")).await;
 }
 
-/// Detaches a function whose events are all done, and attaches it again.
+/// Detaches a function that has no unfinished events, and attaches it again.
 async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     let is_over = |text: &str| text.contains("Back") && !text.contains("In progress");
     let mut runs = 0;
@@ -198,16 +198,16 @@ async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     browser.shows("that it is attached", "emails is attached; nothing to change").await;
 }
 
-/// Opens the page of the function `emails`, and from there the plan to attach or detach it.
+/// Opens the page of the function `emails` and, from there, the plan to attach or detach it.
 async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow("Overview").await;
     browser.follow("emails").await;
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot repeat each other's change. Uses `emails`, so that the pause of `orders` stays.
+/// Asserts that two tabs cannot repeat each other's change. They pause `emails`, so that the pause of `orders` stays.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
-    // One tab makes a change that outdates the plan in the other tab.
+    // One tab makes a change that outdates the plan in the other.
     let first = browser.tab();
     plan_a_pause(browser, "by a tab").await;
     let second = browser.open_tab();

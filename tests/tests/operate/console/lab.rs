@@ -1,4 +1,4 @@
-//! Tests that the policy lab works without credentials, and shows the same figures as the commands.
+//! Tests that the policy lab works without credentials and shows the same figures as the commands.
 
 use comeback_tests::{Operator, eventually};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(_: &World) {
     assert!(shown.contains("jitter: Jitter.NONE,"), "{shown}");
     browser.assert_accessible("the lab with figures");
 
-    // Changes a setting during a long simulation, and then sets a value that the lab refuses.
+    // A setting changes during a long simulation. Then another is set to a value that the lab refuses.
     browser.fill("Events", "100000");
     browser.fill("Events", "200");
     browser.sees("the last change", |text| text.contains("200 events arrive within 1h")).await;

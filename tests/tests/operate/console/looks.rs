@@ -1,5 +1,5 @@
-//! Tests how the console's pages look, on the demonstration. axe-core checks each page in both themes and at two
-//! widths. The pictures in README.md and docs/console.md must be up to date.
+//! Tests how the console's pages look, on the demonstration. axe-core checks each page in a wide, light window and in a
+//! narrow, dark one. The pictures in README.md and docs/console.md must be up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::console::browser::{Browser, Running, WIDE};
 use crate::world::World;
 
-/// Width of a window on a phone, in CSS pixels.
+/// Width of a phone's window, in CSS pixels.
 const NARROW: u32 = 390;
 
 pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
@@ -60,15 +60,15 @@ async fn link(browser: &mut Browser, place: &str) -> String {
     eventually(place, address).await
 }
 
-/// Paths of the pages in the navigation.
+/// Paths of the pages that the navigation links to.
 fn pages_of(browser: &mut Browser) -> Vec<String> {
     let links = browser
         .ask("return [...document.querySelectorAll('header nav a')].map(it => it.getAttribute('href'))");
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
 }
 
-/// Asserts that axe-core finds nothing and that the page fits into the window. Checks a wide window in the light theme,
-/// and a narrow window in the dark theme.
+/// Asserts that axe-core finds nothing and that the page fits into the window, both in a wide window with the light
+/// theme and in a narrow one with the dark theme.
 fn looks_well(browser: &mut Browser, page: &str) {
     for look in [WIDE, Look { width: NARROW, dark: true }] {
         browser.chromium.look(look);
@@ -83,8 +83,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
 }
 
 /// Asserts that the picture `docs/NAME.png` shows this page. Times, counts, pixels, the number of rows and the part of
-/// the page in the picture differ from run to run. So the function compares only the words that were on the page when
-/// the picture was taken.
+/// the page in the picture differ from run to run, so only the words that were on the page when the picture was taken
+/// are compared.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});
@@ -109,7 +109,7 @@ fn assert_is_pictured(browser: &mut Browser, name: &str) {
     assert_eq!(kept, words, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
 
-/// JavaScript that returns the words of the page's headings, labels and buttons, without figures.
+/// JavaScript that returns the words of the page's headings, labels and buttons, with every number replaced by 0.
 const WORDS: &str = r#"
     const elements = document.querySelectorAll("nav a, h1, h2, h3, label, dt, th[scope=col], main button, .keys li");
     const shown = [...elements].filter(it => it.checkVisibility());

@@ -1,5 +1,5 @@
-//! Tests that pages from other origins, in a signed-in browser, cannot change anything. The tests of `comeback-console`
-//! send requests that no browser would send.
+//! Tests that pages from other origins, opened in a signed-in browser, cannot change anything. The tests of
+//! `comeback-console` send requests that no browser would send.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -20,7 +20,7 @@ pub(crate) async fn console_refuses_strangers(_: &World) {
     assert!(shown.contains("Waiting") && !shown.contains(REASON), "nobody has paused anything: {shown}");
 }
 
-/// Opens the plan of a pause, and returns the fields of its form without the form secret.
+/// Opens the plan of a pause, and returns the fields of its form except the form secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
     browser.fill("Function", "*");
@@ -33,8 +33,8 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Sends the form with the browser's cookie from three pages: a page from another port of this machine, a sandboxed
-/// page, which has no origin, and a page of the console that lacks the form secret. The console must refuse each form.
+/// Submits the form with the browser's cookie from three pages: one from another port of this machine, a sandboxed one,
+/// which has no origin, and one of the console that lacks the form secret. The console must refuse each form.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {
@@ -65,7 +65,7 @@ async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, field
     browser.shows("a form without its secret", "lacks this session's secret").await;
 }
 
-/// Serves a page on this machine, on a port other than the console's, and returns the page's address.
+/// Serves a page on a port of its own on this machine, and returns the page's address.
 fn serve_once(page: &str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it has one");
@@ -74,7 +74,7 @@ fn serve_once(page: &str) -> String {
         page.len()
     );
     std::thread::spawn(move || {
-        // Serves more than one connection, because a browser may open a connection without a request.
+        // More than one connection is served, because a browser may open a connection and send no request.
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { continue };
             let mut request = [0; 4_096];

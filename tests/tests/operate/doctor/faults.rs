@@ -1,11 +1,11 @@
-/// A fault, with a script that plants it in a healthy stack, and the finding that `doctor` must report.
+/// A fault: the script that plants it in a healthy stack, and the finding that `doctor` must report.
 pub(super) struct Fault {
     pub(super) check: &'static str,
     pub(super) plant: &'static str,
-    /// Arguments to run `doctor` with.
+    /// Arguments for `doctor`.
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
-    /// Text that the finding must contain. The text may begin with the name of the finding's subject.
+    /// Text that the finding must contain. It may begin with the name of the finding's subject.
     pub(super) found: &'static str,
     pub(super) undo: Undo,
 }
@@ -251,7 +251,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "reserved concurrency is 0",
         Fix,
     ),
-    // This fault is planted on a separate function, because its metric cannot be removed.
+    // This fault is planted on a function of its own, because its metric cannot be removed.
     Fault {
         arguments: "checked-unlucky",
         ..broken(

@@ -32,7 +32,7 @@ paused() {
 comeback() { "$COMEBACK" "$@" --yes; }
 new_key() { aws kms create-key --query KeyMetadata.Arn --output text; }
 disabled_key() { key=$(new_key); aws kms disable-key --key-id "$key"; echo "$key"; }
-# The shell functions below are for $CONSUMER, a Lambda function that reads the SQS queue with the same name.
+# The shell functions below are for $CONSUMER, a Lambda function that reads the SQS queue of the same name.
 consumed() { aws sqs get-queue-url --queue-name "$CONSUMER${1-}" --query QueueUrl --output text; }
 consumed_arn() { aws sqs get-queue-attributes --queue-url "$(consumed "${1-}")" --attribute-names QueueArn --query Attributes.QueueArn --output text; }
 consumer_uuid() { aws lambda list-event-source-mappings --function-name "$CONSUMER" --output text --query 'EventSourceMappings[0].UUID'; }
