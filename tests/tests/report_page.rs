@@ -1,4 +1,4 @@
-//! Tests the report of `comeback simulate --report` in a browser: in wide and narrow windows, in light and dark
+//! Tests the report of `comeback simulate --report` in a browser, in wide and narrow windows, in light and dark
 //! colours.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the
@@ -13,11 +13,11 @@ use comeback_tests::{Chromium, Look, built_command, pages, root, scratch};
 use serde_json::{Value, json};
 
 const WIDE: u32 = 1_120;
-/// Width of a window on a small phone, in CSS pixels.
+/// Width of a small phone's window, in CSS pixels.
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
-/// Reports that `comeback simulate` writes with different options.
+/// Reports written by `comeback simulate` with various options.
 struct Pages {
     plain: PathBuf,
     /// A report that compares two policies.
@@ -70,11 +70,11 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// The browser that all tests share. The browser ends with the test process.
+/// The browser that all tests share. It ends with the test process.
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));
-    // Ignores a poisoned lock: after a failed test, the browser can still open another page.
+    // A poisoned lock is ignored: after a failed test, the browser can still open another page.
     BROWSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -106,8 +106,8 @@ fn every_chart_is_drawn_at_every_size() {
     }
 }
 
-/// JavaScript that measures each chart: its size; its marks (coloured shapes) and the share of its width that they
-/// cover; anything outside its frame; overlapping labels; the size of the smallest label.
+/// JavaScript that measures each chart: its size, its marks (coloured shapes) and the share of the width that they
+/// cover, anything outside its frame, overlapping labels, and the size of the smallest label.
 const DRAWN: &str = r##"
     const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
     const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
@@ -157,7 +157,7 @@ fn page_is_silent_and_requests_nothing() {
         assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
         assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
     }
-    // Proves that the browser would report a message or a request.
+    // This proves that the browser would report a message or a request.
     let loud = file.with_file_name("loud.html");
     let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('seen'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
@@ -307,8 +307,7 @@ fn documentation_has_a_picture() {
 }
 
 /// Asserts that the picture `docs/NAME.png` shows the current report, from the top of one element to the top of
-/// another. Another version of Chromium may draw different pixels, so the function compares only the text in the
-/// picture.
+/// another. Only the text in the picture is compared, because another version of Chromium may draw different pixels.
 fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     let chromium = &mut *browser();
     chromium.open(file, Look { width: WIDE, dark: false });
@@ -336,7 +335,7 @@ fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     assert_eq!(kept, text, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
 
-/// JavaScript that returns the tops of two elements, and every text and curve between them.
+/// JavaScript that returns the tops of two elements, and all texts and curves between them.
 const SHOWN: &str = r#"
     const [top, bottom] = edges.map(edge => document.querySelector(edge).getBoundingClientRect().top);
     const texts = document.querySelectorAll("h2, h3, p, li, svg text, svg polyline, td, th");

@@ -8,7 +8,7 @@ use comeback_tests::MiniStack;
 use crate::sqs::{drain, queue};
 use crate::{example, in_calls, on_ministack};
 
-/// Creates an event bus that forwards the shop's events to a queue, and returns the queue's URL.
+/// Creates an event bus that forwards events from the source `shop` to a queue, and returns the queue's URL.
 async fn bus(server: &MiniStack, client: &Client, name: &str) -> String {
     let queue_url = queue(server, &format!("events-{name}")).await;
     let call = server.sqs.get_queue_attributes().queue_url(&queue_url);

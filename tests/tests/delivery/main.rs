@@ -1,4 +1,4 @@
-//! Calls every batch API of `comeback-delivery`, and runs its examples, over HTTP with MiniStack in place of AWS.
+//! Calls every batch API of `comeback-delivery` and runs its examples, over HTTP, with MiniStack in place of AWS.
 //!
 //! The tools of `make tools` must be installed.
 
@@ -26,7 +26,7 @@ fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     });
 }
 
-/// Runs one of the crate's examples with this argument, and returns the example's output.
+/// Runs one of the crate's examples with this argument, and returns its output.
 fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     let tests = std::env::current_exe().expect("the test's own path");
     let examples =
@@ -36,7 +36,7 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
 }
 
-/// Asserts the number of calls. Accepts any number if calls were retried, as happens on a busy machine.
+/// Asserts the number of calls. Any number is accepted if calls were retried, as happens on a busy machine.
 fn in_calls(expected: u64, calls: u64, retries: u64) {
     assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

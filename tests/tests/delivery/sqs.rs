@@ -14,8 +14,8 @@ pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     call.send().await.expect("a queue").queue_url.expect("its URL")
 }
 
-/// Receives all messages in a queue. Returns them by message group, in the order of their arrival. On a FIFO queue,
-/// also deletes each message, because the rest of its group would otherwise never arrive.
+/// Receives all messages in a queue, and returns them by message group, in the order of their arrival. On a FIFO queue,
+/// each message is also deleted, because the rest of its group would otherwise never arrive.
 pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
     let delete = Deleter::new(server.sqs.clone(), queue_url);
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -53,7 +53,7 @@ fn two_thousand_messages_are_all_counted_back() {
         assert_eq!(delivered.count(), 2_000);
         in_calls(200, delivered.calls, delivered.retries);
         let drained = drain(server, &queue_url).await.remove("").unwrap();
-        // On a busy machine, a response may be lost. The messages of that call are then sent again.
+        // On a busy machine, a response may be lost, and the messages of that call are then sent again.
         let twice = usize::try_from(10 * delivered.retries).unwrap();
         assert!((2_000..=2_000 + twice).contains(&drained.len()), "{} for {delivered:?}", drained.len());
         assert_eq!(drained.into_iter().collect::<BTreeSet<_>>(), (0..2_000).map(body).collect());
@@ -124,7 +124,7 @@ fn missing_queue_returns_everything_at_once() {
         let deliver = Sender::new(server.sqs.clone(), "https://127.0.0.1/000000000000/nowhere");
         let undelivered = deliver.send((0..25).map(|n| Message::new(n.to_string()))).await.unwrap_err();
         assert_eq!(undelivered.entries.len(), 25);
-        // After the first response, no further call is made.
+        // No further call is started after the first response.
         assert!((1..=3).contains(&undelivered.calls) && undelivered.retries == 0, "{undelivered:?}");
         let error = undelivered.entries[0].cause.error().unwrap();
         assert_eq!(error.kind, comeback_delivery::ErrorKind::Missing, "{error}");

@@ -1,7 +1,7 @@
 //! Tests that the readers in all languages agree on the golden envelopes. A golden file has an `event`, the
-//! `request_id` of the invocation that receives the event, and the expected result. `expect` has either the `payload`,
-//! `attempt` and `idempotency_key`, or, as `raises`, words of the reader's error. Python and Node.js compare payloads
-//! as JSON, Rust byte for byte.
+//! `request_id` of the invocation that receives it, and the expected result: `expect` has either the `payload`,
+//! `attempt` and `idempotency_key` or, in `raises`, words from the reader's error. Python and Node.js compare payloads
+//! as JSON, and Rust compares them byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -87,9 +87,9 @@ fn rust_reader_opens_every_golden_envelope() {
     }
 }
 
-/// Results of the three readers for bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the
-/// attempt and the key. If the three agree, the result is under `all`; otherwise `listed` is the sentence of
-/// `docs/envelope.md` about the difference.
+/// Results of the three readers for bytes that JSON parsers read differently: `refused`, `not JSON`, or the payload,
+/// attempt and key. If all three agree, the result is under `all`; otherwise, `listed` is the sentence of
+/// `docs/envelope.md` that describes the difference.
 const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes/readers.json");
 
 #[test]
@@ -159,15 +159,15 @@ for (const { event, all, node } of JSON.parse(require("node:fs").readFileSync(pr
     assert_passes("node", "-e", check, &[READERS.into()]);
 }
 
-/// Runs `source` in a folder with the files that docs/envelope.md copies. The arguments of `source` are the golden
-/// files. The program must print the name of each file that passes.
+/// Runs `source` in a folder with the files that docs/envelope.md copies, with the golden files as arguments. The
+/// program must print the name of each file that passes.
 fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
     let files = golden_files();
     let checked = assert_passes(program, flag, source, &files);
     assert_eq!(checked.lines().map(Path::new).collect::<Vec<_>>(), files);
 }
 
-/// Runs `source` in a folder with the files that docs/envelope.md copies. Asserts success and returns the output.
+/// Runs `source` in a folder with the files that docs/envelope.md copies, asserts success and returns the output.
 fn assert_passes(program: &str, flag: &str, source: &str, arguments: &[PathBuf]) -> String {
     let function = page::function(&format!("golden-{program}-{}", arguments.len()));
     let run = Command::new(program).arg(flag).arg(source).args(arguments).current_dir(function).output();

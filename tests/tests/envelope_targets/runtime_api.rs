@@ -9,7 +9,7 @@ use std::thread;
 use comeback_tests::PATIENCE;
 use serde_json::Value;
 
-/// Runs a Lambda runtime for one invocation. Returns the failure that the runtime posts: the `responsePayload` of an
+/// Runs a Lambda runtime for one invocation, and returns the failure that it posts: the `responsePayload` of an
 /// invocation record. The runtime's output goes to the file `log`.
 pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, log: &Path) -> Value {
     let listener =
@@ -35,7 +35,7 @@ pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, lo
     serde_json::from_str(&body).expect("JSON")
 }
 
-/// A runtime's process, which is killed when this value is dropped.
+/// A runtime's process. It is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -46,7 +46,7 @@ impl Drop for Running {
     }
 }
 
-/// The HTTP response that gives a runtime its next invocation.
+/// The HTTP response that hands a runtime its next invocation.
 fn invocation(request_id: &str, event: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\n\
@@ -60,7 +60,7 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Answers every `GET` from a runtime with the invocation, and forwards what the runtime posts. A runtime may use
+/// Answers every `GET` from a runtime with the invocation, and forwards what the runtime posts. A runtime may open
 /// several connections.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
@@ -68,7 +68,8 @@ fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) 
         let answer =
             if path.ends_with("/next") { next } else { "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n" };
         let mut connection = connection;
-        // A failed write or send is not an error: the runtime may have ended, or the test may already have its result.
+        // It does not matter if a write or send fails: the runtime may have ended, or the test may already have its
+        // result.
         let _ = connection.write_all(answer.as_bytes());
         if !path.ends_with("/next") {
             let _ = posted.send((path, body));
@@ -76,7 +77,7 @@ fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) 
     }
 }
 
-/// The path and body of the next HTTP request; `None` if the connection ends.
+/// The path and body of the next HTTP request, or `None` at the end of the connection.
 fn request(requests: &mut BufReader<&TcpStream>) -> io::Result<Option<(String, String)>> {
     let mut line = String::new();
     if requests.read_line(&mut line)? == 0 {

@@ -18,7 +18,7 @@ fn python_writes_its_sample() {
     });
 }
 
-/// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler to build.
+/// `native_client.cjs` replaces the native part of AWS's runtime client, which takes CMake and a C++ compiler to build.
 /// The native part only sends the bytes that the client's JavaScript code has written.
 #[test]
 fn node_writes_its_sample() {
@@ -36,13 +36,13 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// Runs the example from docs/envelope.md in a real Lambda runtime. For a held order, the example must fail as in the
-/// sample in `events/`. For a cancelled order, the example must request that the event not be retried.
+/// Runs the example from docs/envelope.md in a real Lambda runtime. On a held order, the example must fail as in the
+/// sample in `events/`. On a cancelled order, it must ask that the event not be retried.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {
         let mut command = runtime(&folder);
-        // Variables that Lambda sets and a runtime requires.
+        // Lambda sets these variables, and runtimes require them.
         command.env("LAMBDA_TASK_ROOT", &folder).env("_HANDLER", "orders.handler");
         for name in ["FUNCTION_NAME", "FUNCTION_VERSION", "LOG_GROUP_NAME", "LOG_STREAM_NAME"] {
             command.env(format!("AWS_LAMBDA_{name}"), "orders");
@@ -60,7 +60,7 @@ fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) 
     assert_eq!([error_type, message], [&json!("NonRetryable"), &json!("order 17 was cancelled")]);
 }
 
-/// The invocation record in the sample for this language.
+/// The invocation record in this language's sample.
 fn record(language: &str) -> Value {
     let path = root().join(format!("events/errors/{language}.json"));
     let sample = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -69,7 +69,7 @@ fn record(language: &str) -> Value {
         .expect("an invocation record")
 }
 
-/// Empties the stack trace of a failure, because the lines in the trace differ between versions of the runtime.
+/// Empties a failure's stack trace, because its lines differ between versions of the runtime.
 fn without_lines(mut failure: Value) -> Value {
     for key in ["stackTrace", "trace"] {
         if let Some(trace) = failure.get_mut(key) {

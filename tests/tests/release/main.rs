@@ -3,8 +3,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `outside` | a shell without Rust; an empty folder that can download the release |
-//! | `sam` | deploys with the SAM CLI and the AWS CLI; runs the installer, and the handler under the emulator |
+//! | `outside` | a shell without Rust, and an empty folder that can download the release |
+//! | `sam` | deploys with the SAM CLI and the AWS CLI, and runs the installer, and the handler under the emulator |
 //! | `packages` | deploys the apps from docs/deploy-cdk.md with the packages for npm and PyPI |
 
 mod outside;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         packages::python_package_is_typed,
         packages::both_languages_synthesize_the_same,
     ];
-    // Runs one trial at a time, because a trial keeps a processor busy, and its server needs that processor too.
+    // One trial runs at a time, because each keeps a processor busy, and its server needs that processor too.
     arguments.test_threads = arguments.test_threads.or(Some(1));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // Dropping the world ends the servers.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, request, root, scratch};
 
-/// The URL from which the documentation downloads a release.
+/// The URL that the documentation downloads releases from.
 const RELEASES: &str = "https://github.com/comeback-retries/comeback/releases/latest/download";
 
-/// The folder with the release that `make dist` has made.
+/// The folder of the release that `make dist` has made.
 pub(crate) fn dist() -> PathBuf {
     let dist = root().join("dist");
     assert!(dist.join("manifest.json").exists(), "there is no release: run `make dist` first");
@@ -40,7 +40,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Creates an empty folder. Commands in the folder use the same AWS as `shell`.
+    /// Creates an empty folder in which commands use the same AWS as `shell`.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));
@@ -75,7 +75,8 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a code block from the documentation in the folder, adapted to this machine and with downloads from `dist/`.
+    /// Runs a code block from the documentation in the folder. The block is adapted to this machine and downloads from
+    /// `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));
@@ -83,7 +84,7 @@ impl Outside {
     }
 }
 
-/// Adapts a code block to this machine's architecture, because the documentation installs for arm64.
+/// Adapts a code block to this machine's architecture. The documentation is written for arm64.
 fn for_this_machine(block: &str) -> String {
     if ARCHITECTURE == "arm64" {
         return block.to_owned();

@@ -76,10 +76,10 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// The version of `aws-cdk-lib` for both apps. The version must be on npm and on PyPI. New versions reach PyPI later.
+/// The version of `aws-cdk-lib` for both apps. It must be on both npm and PyPI, which gets new versions later.
 const AWS_CDK_LIB: &str = "2.275.0";
 
-/// Code of a function that fails the first three invocations for each event.
+/// Code of a function that fails on the first three invocations for each event.
 const ORDERS: &str = r#"
 import json
 
@@ -106,7 +106,7 @@ impl App {
         let source = on_this_machine(&source.concat(), "new AsyncRetries(stack, 'Retries')", architecture);
         let package = released(concat!("comeback-cdk-", env!("CARGO_PKG_VERSION"), ".tgz"));
         let folder = scratch("outside-typescript");
-        // The manifest of an existing app. npm installs the release from the local file.
+        // The manifest that an existing app would have. npm installs the release from the local file.
         let manifest = json!({
             "private": true,
             "dependencies": {
@@ -134,7 +134,7 @@ impl App {
         Self::deployed("outside-python-aws", folder, commands).await
     }
 
-    /// Installs and deploys the app with the commands from `docs/deploy-cdk.md`, to a new server named `server`.
+    /// Installs the app and deploys it to a new server named `server`, with the commands from `docs/deploy-cdk.md`.
     async fn deployed(server: &str, folder: PathBuf, commands: Vec<String>) -> Result<Self, String> {
         fs::create_dir(folder.join("orders")).map_err(|error| error.to_string())?;
         write(&folder, "orders/index.py", ORDERS)?;
@@ -143,8 +143,8 @@ impl App {
             .with("FOLDER", &folder)
             .with("CDK_NOTICES", "false")
             .with("CDK_REQUIRE_APPROVAL", "never");
-        // Bootstraps from another folder. In the app's folder, the CDK would run the app, whose dependencies are not
-        // installed yet.
+        // The CDK is bootstrapped from another folder. In the app's folder, it would run the app, whose dependencies
+        // are not installed yet.
         shell.run(
             "cd \"$(mktemp -d)\"; npx --yes aws-cdk@2 bootstrap aws://000000000000/$AWS_DEFAULT_REGION",
         )?;
@@ -155,7 +155,7 @@ impl App {
         Ok(Self { ministack, folder })
     }
 
-    /// Physical name of the only resource in the stack `Shop` that has this type and whose logical id begins with `id`.
+    /// Physical name of the only resource in the stack `Shop` with this type and a logical id that begins with `id`.
     fn resource(&self, kind: &str, id: &str) -> String {
         let query = format!(
             "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"
@@ -169,7 +169,7 @@ impl App {
         name.to_owned()
     }
 
-    /// Runs mypy on the Python app after this change to its source. Returns mypy's output.
+    /// Runs mypy on the Python app with this change to its source, and returns mypy's output.
     fn type_checked(&self, change: impl FnOnce(String) -> String) -> Result<String, String> {
         let app = fs::read_to_string(self.folder.join("app.py")).map_err(|error| error.to_string())?;
         write(&self.folder, "checked.py", &change(app))?;
@@ -178,7 +178,7 @@ impl App {
         shell.run("cd \"$FOLDER\"; \"$MYPY\" --strict --python-executable .venv/bin/python checked.py")
     }
 
-    /// The template that the CDK has deployed, without the CDK's metadata, which depends on the app's language.
+    /// The template that the CDK has deployed, without the metadata that depends on the app's language.
     fn template(&self) -> Value {
         let mut template: Value = self.synthesized("Shop.template.json");
         let resources = template["Resources"].as_object_mut().expect("a template has resources");
@@ -201,7 +201,7 @@ impl App {
     }
 }
 
-/// Adapts the app from `docs/deploy-cdk.md` to this machine's architecture, because the app is for arm64.
+/// Adapts the app from `docs/deploy-cdk.md`, which is for arm64, to this machine's architecture.
 fn on_this_machine(app: &str, retries: &str, with_architecture: &str) -> String {
     assert_eq!(app.matches(retries).count(), 1, "{app}");
     let name = if ARCHITECTURE == "arm64" { "ARM_64" } else { "X86_64" };

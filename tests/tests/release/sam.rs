@@ -9,8 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs the two lines in docs/deploy-sam.md that deploy a release. Uses only the release, and nothing else from the
-/// repository.
+/// Runs the two lines in docs/deploy-sam.md that deploy a release, with nothing from the repository but the release.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -85,13 +84,13 @@ pub(crate) async fn handler_runs_under_the_runtime_interface_emulator(_: &World)
         .clone()
         .with("ARCHIVE", dist().join(format!("retry-handler-{ARCHITECTURE}.zip")))
         .with("FOLDER", &folder)
-        // Python ignores the file mode in the archive. The tests in packaging/tests check the mode.
+        // Python ignores the file mode in the archive, which the tests in packaging/tests check.
         .run("python3 -m zipfile -e \"$ARCHIVE\" \"$FOLDER\" && chmod 755 \"$FOLDER/bootstrap\"")
         .unwrap_or_else(|error| panic!("{error}"));
     assert_runs_under_the_emulator(&shell, &folder.join("bootstrap"), "release-rie").await;
 }
 
-/// Starts a new server, and creates a folder outside the repository.
+/// Starts a new server and creates a folder outside the repository.
 async fn released(name: &str) -> (MiniStack, Outside) {
     let ministack = MiniStack::start(name).await.unwrap_or_else(|error| panic!("{error}"));
     let outside = Outside::new(&ministack.shell(), &format!("{name}-outside")).await;
@@ -104,8 +103,7 @@ fn blocks() -> [String; 2] {
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))
 }
 
-/// Attaches a Python function with `comeback`. An event of the function must fail three times and succeed on the fourth
-/// invocation.
+/// Attaches a Python function with `comeback`. An event of the function must fail three times and then succeed.
 async fn retries(ministack: &MiniStack, name: &str) {
     let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");
@@ -125,9 +123,9 @@ async fn retries(ministack: &MiniStack, name: &str) {
     assert_eq!(attempts, [0, 1, 2, 3], "three retries, and the last succeeds");
 }
 
-/// Asserts that `comeback doctor` finds the stack healthy. First allows recursion, because MiniStack ignores
-/// `RecursiveLoop` in CloudFormation. Skips check CB011, because the tests let the queue hide messages for only ten
-/// seconds.
+/// Asserts that `comeback doctor` finds the stack healthy. Recursion is allowed first, because MiniStack ignores
+/// `RecursiveLoop` in CloudFormation. Check CB011 is skipped, because the tests shorten the queue's visibility timeout
+/// to ten seconds.
 fn assert_healthy(ministack: &MiniStack, operator: &Operator, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let allow = "aws lambda put-function-recursion-config --recursive-loop Allow --function-name";

@@ -1,5 +1,5 @@
-//! Tests that the crates that operate a deployment depend on each other in one direction, and that only a few files
-//! name an AWS SDK.
+//! Tests that the crates for operating a deployment depend on each other in one direction only, and that few files name
+//! an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// Libraries for output in a terminal or browser, and for parsing a command line.
+/// Libraries for output in a terminal or a browser, and for parsing a command line.
 const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
 
 #[test]
@@ -27,7 +27,7 @@ fn command_and_console_do_not_depend_on_each_other() {
     for never in ["comeback", "clap", "comfy-table", "indicatif"] {
         assert!(!known.contains(never), "{never}");
     }
-    // The file of `comeback ui` starts the console. No other file of the command names the console.
+    // The file of `comeback ui` starts the console; no other file of the command names it.
     assert_eq!(files_with("cli", "comeback_console"), ["src/ui.rs"]);
 }
 
@@ -57,7 +57,7 @@ fn dependencies(name: &str) -> BTreeSet<String> {
     dependencies[..end].lines().filter(|line| !line.starts_with('#')).map(name).collect()
 }
 
-/// The source files of a crate that contain a match of this pattern.
+/// Source files of a crate that match this pattern.
 fn files_with(name: &str, pattern: &str) -> Vec<String> {
     let folder = root().join("crates").join(name);
     let pattern = Regex::new(pattern).expect("a pattern");

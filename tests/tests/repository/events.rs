@@ -1,4 +1,4 @@
-//! Tests that every file in `events/` has the outcome that its row in `events/README.md` gives.
+//! Tests that every file in `events/` has the outcome that `events/README.md` gives for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn rows() -> BTreeMap<String, String> {
     rows.map(|cells| (cells[1].clone(), cells[3].clone())).collect()
 }
 
-/// The outcome of each message, with its retry or its reason, in the words of `events/README.md`.
+/// Each message's outcome, with its retry or its reason, in the words of `events/README.md`.
 fn outcome(report: &FileReport) -> String {
     let decisions = report.handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
         (Some(step), Some(reason)) => format!("{step} {reason}"),

@@ -1,6 +1,6 @@
-//! Tests that no decision of a few simulations and replays, and no figure of the contention study, changes by a byte.
-//! After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository
-//! golden`.
+//! Tests that the decisions of a few simulations and replays, and the figures of the contention study, stay the same to
+//! the byte. After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test
+//! repository golden`.
 
 use std::fmt::Debug;
 use std::process::Command;
@@ -103,7 +103,7 @@ fn outage_with_retry_after() {
     check(&expect_file!["../../golden/replays/outage-retry-after.txt"], &scenario, long_waits());
 }
 
-/// Operators who write to the pauses parameter. Each entry is a minute of the run and the members to write then.
+/// Operators who write to the pauses parameter. Each entry gives a minute of the run and the members to write then.
 fn writing(members: &[(u64, &str)]) -> Option<MakeOperators> {
     let texts = members.iter().map(|(at, members)| (minutes(*at), format!(r#"{{"v":1,{members}}}"#)));
     Some(MakeOperators::writing(texts.collect()))
@@ -168,7 +168,7 @@ fn outage_of_two_functions_with_a_policy_each() {
     check_under(&expect_file!["../../golden/replays/outage-two-functions.txt"], &scenario, &policies);
 }
 
-/// Arguments of the contention study's published Python program, and the program's output for each.
+/// Arguments for the contention study's published Python program, and its output for each.
 const FIGURES: &str = include_str!("../../contention/reference_figures.txt");
 
 fn figures() -> Vec<(&'static str, &'static str)> {
@@ -179,7 +179,7 @@ fn figures() -> Vec<(&'static str, &'static str)> {
     figures
 }
 
-/// The values of a flag in a command line.
+/// Values of a flag in a command line.
 fn values<T: FromStr<Err: Debug>>(arguments: &str, flag: &str) -> Vec<T> {
     let mut words = arguments.split_whitespace();
     let list =

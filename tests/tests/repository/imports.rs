@@ -1,4 +1,4 @@
-//! Tests that imports inside a crate name the module that defines the item, and that no files import each other in a
+//! Tests that an import inside a crate names the module that defines the item, and that no files import each other in a
 //! circle.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// The files that each file imports from. A file is named by its path below `src`, such as `pauses/edits`.
+/// The files that each file imports from. A file is named by its path under `src`, such as `pauses/edits`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
@@ -96,7 +96,7 @@ fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The path of each import in a file, without the imports of the file's tests.
+/// Paths of the imports in a file, without those of its tests.
 fn imported(text: &str) -> Vec<String> {
     let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").expect("a pattern");
     let text = tests.split(text).next().unwrap_or_default();
@@ -124,7 +124,7 @@ fn paths(tree: &str) -> Vec<String> {
     branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
 }
 
-/// The path of an import from the root of its crate; `None` for an import from another crate.
+/// The path of an import from the root of its crate, or `None` for an import from another crate.
 fn in_the_crate(file: &str, import: &str) -> Option<String> {
     let mut segments: Vec<&str> = file.split('/').collect();
     let mut path = import.split("::").peekable();
@@ -150,7 +150,7 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A circle of files that import each other, which begins and ends with the same file; `None` if there is no circle.
+/// A circle of files that import each other, beginning and ending with the same file. `None` if there is none.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
     // A file that imports from none of the remaining files is not in a circle.

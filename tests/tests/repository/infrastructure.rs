@@ -1,5 +1,5 @@
-//! Tests that the attributes in `docs/attach-with-your-tool.md` exist in the packages of Terraform and similar tools,
-//! and that the page's HCL is formatted.
+//! Tests that Terraform and similar tools have the attributes that `docs/attach-with-your-tool.md` names, and that the
+//! page's HCL is formatted.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use comeback_tests::pages;
 
 const PAGE: &str = "docs/attach-with-your-tool.md";
 
-/// The attributes that a provider's package lists for a resource and for its inputs.
+/// Attributes that a provider's package lists for a resource and for its inputs.
 fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     let golden = pages::read(&format!("tests/golden/providers/{provider}.txt"));
     let of = |line: &str| {
@@ -21,7 +21,7 @@ fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     golden.lines().skip(1).filter_map(of).flatten().collect()
 }
 
-/// The words in `text` that are followed by one of these characters, except inside quotes.
+/// Words in `text` that are followed by one of these characters, except inside quotes.
 fn words_before(sign: &[char], text: &str) -> BTreeSet<String> {
     let of_line = |line: &str| {
         let line = line.split('"').step_by(2).collect::<String>();
@@ -46,8 +46,7 @@ fn terraform_has_the_resources_attributes() {
     for resource in resources {
         let (kind, body) = resource.split_once('"').expect("a resource has a type");
         let body = body.split("\n}").next().expect("a resource ends");
-        // Names that are not attributes of the resource: the members of a policy document, and Terraform's own
-        // `depends_on`.
+        // These are not attributes of the resource, but members of a policy document, and Terraform's own `depends_on`.
         let others = ["Version", "Statement", "Effect", "Action", "Resource", "depends_on"];
         let known = known("terraform", kind);
         for attribute in words_before(&['='], body).into_iter().chain(words_before(&['{'], body)) {
@@ -90,7 +89,7 @@ fn hcl_is_formatted_as_terraform_does_it() {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        // Skips the test if Terraform is not installed. `make` does not install Terraform.
+        // `make` does not install Terraform; the test is skipped without it.
         let Ok(mut terraform) = terraform else { return };
         let mut input = terraform.stdin.take().expect("piped");
         input.write_all(block.as_bytes()).expect("terraform reads it");

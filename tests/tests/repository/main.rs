@@ -1,4 +1,5 @@
-//! Tests that the parts of the repository agree, without a server: samples, golden outputs, documentation and versions.
+//! Tests, without a server, that the parts of the repository agree: samples, golden outputs, documentation and
+//! versions.
 //!
 //! | file | holds |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | the output of a few simulations and studies, byte for byte |
 //! | `infrastructure` | docs/attach-with-your-tool.md names attributes that Terraform and similar tools have |
-//! | `imports` | each import inside a crate names the module, and no imports form a circle |
-//! | `pages` | a test runs each command in the documentation, and each link leads to a file |
+//! | `imports` | each import inside a crate names the defining module, and no imports form a circle |
+//! | `pages` | each command in the documentation is run by a test, and each link leads to a file |
 //! | `tools` | the Python tools are locked by their hashes |
 //! | `versions` | every package, lock file and page has the same version |
 
@@ -24,8 +25,7 @@ use std::process::Command;
 
 use comeback_tests::root;
 
-/// Builds a crate that uses the libraries as another project would: outside the workspace, without the workspace's
-/// settings.
+/// Builds a crate that uses the libraries as another project would: outside the workspace, and without its settings.
 #[test]
 fn another_project_can_use_the_libraries() {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), Into::into);
@@ -38,6 +38,6 @@ fn another_project_can_use_the_libraries() {
     let printed = String::from_utf8_lossy(&ended.stdout);
     let failed = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{printed}{failed}");
-    // Five uses of comeback-backoff, and five of comeback-delivery.
+    // There are five tests of comeback-backoff, and five of comeback-delivery.
     assert_eq!(printed.matches("5 passed").count(), 2, "{printed}");
 }

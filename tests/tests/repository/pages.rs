@@ -1,4 +1,4 @@
-//! Tests that a test runs each command of the documentation, and that each relative link leads to a file.
+//! Tests that each command in the documentation is run by a test, and that each relative link leads to a file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// Which test runs the `sh` blocks of a section: the page, the section, and the test's path. A section with only
-/// `comeback` and `make` commands is not listed.
+/// The test that runs the `sh` blocks of a section: the page, the section, and the test's path. Sections that have only
+/// `comeback` and `make` commands are not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
@@ -58,8 +58,8 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// Returns true for the commands that a test runs on every page: `comeback` commands (`crates/cli/tests/cli/pages.rs`)
-/// and `make` commands (`every_make_target_exists`).
+/// Returns true for commands that a test runs on every page: `comeback` commands (`crates/cli/tests/cli/pages.rs`) and
+/// `make` commands (`every_make_target_exists`).
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =
         line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");
@@ -164,7 +164,7 @@ fn every_relative_link_leads_to_a_file() {
     assert!(links > 40, "{links}");
 }
 
-/// Markdown shows the rows after a blank line as text.
+/// Markdown shows the rows after a blank line as plain text.
 #[test]
 fn no_table_has_a_blank_line_in_it() {
     let is_row = |line: &str| line.trim_start().starts_with('|');

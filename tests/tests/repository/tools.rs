@@ -9,7 +9,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// The number of hashes for each requirement, such as `boto3==1.44.5`.
+/// Number of hashes for each requirement, such as `boto3==1.44.5`.
 fn locked(text: &str) -> BTreeMap<&str, usize> {
     let mut hashes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut requirement = "";

@@ -1,4 +1,4 @@
-//! Tests that every package, lock file and documentation page, and the changelog, have the version in the workspace's
+//! Tests that every package, lock file and documentation page, and the changelog, has the version in the workspace's
 //! Cargo.toml.
 
 use std::process::Command;
@@ -25,7 +25,7 @@ fn workspace_packages_have_and_require_the_version() {
         assert_eq!(package["version"], VERSION, "{name} has no `version.workspace = true`");
         let dependencies = package["dependencies"].as_array().expect("a list, perhaps empty");
         for dependency in dependencies.iter().filter(|it| it["path"].is_string()) {
-            // An unpublished package depends on other packages by path, and may leave out their version.
+            // An unpublished package depends on other packages by path, and may omit their version.
             let unpublished = package["publish"] == serde_json::json!([]) && dependency["req"] == "*";
             let asked = format!("^{VERSION}");
             assert!(unpublished || dependency["req"] == *asked, "{name} asks for {dependency}");
@@ -54,14 +54,14 @@ fn python_packages_have_the_version() {
     }
 }
 
-/// The handler's function has a tag with the version, because `comeback status` shows that tag.
+/// The tag of the handler's function has the version, because `comeback status` shows it.
 #[test]
 fn handlers_tag_has_the_version() {
     let tag = format!("Tags: {{ \"comeback:version\": \"{VERSION}\" }}");
     assert!(pages::read("template.yaml").contains(&tag), "template.yaml has no {tag}");
 }
 
-/// The documentation names files such as `comeback-cdk-0.1.0.tgz` only with the current version.
+/// Where the documentation names a file such as `comeback-cdk-0.1.0.tgz`, it names the current version.
 #[test]
 fn pages_name_no_file_of_another_version() {
     let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");
@@ -81,7 +81,7 @@ fn newest_release_of_the_changelog_has_the_version() {
     assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");
 }
 
-/// The documentation says that nothing is released if, and only if, there is no release.
+/// The documentation says that nothing has been released if, and only if, there is no release.
 #[test]
 fn pages_say_whether_anything_is_released() {
     let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));

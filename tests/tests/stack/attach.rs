@@ -6,18 +6,17 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The command that the shell function `attached` in docs/attach.md runs. The stack's output contains the command in
-/// full.
+/// The command that the shell function `attached` in docs/attach.md runs. The stack's output contains it in full.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The five code blocks in docs/attach.md that attach a function: the names of the stack; step 1; steps 2 and 3 with
-/// SAM; steps 4 and 5; steps 2 and 3 with cargo-lambda.
+/// The five code blocks in docs/attach.md that attach a function: the stack's names, step 1, steps 2 and 3 with SAM,
+/// steps 4 and 5, and steps 2 and 3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The five code blocks in docs/attach.md that detach a function: step 5; step 4; steps 3 and 2 with SAM; step 1; steps
-/// 3 and 2 with cargo-lambda.
+/// The five code blocks in docs/attach.md that detach a function: step 5, step 4, steps 3 and 2 with SAM, step 1, and
+/// steps 3 and 2 with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }
@@ -34,7 +33,7 @@ pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &
     shell.run(&format!("{permission}\n{destination}")).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Asserts that an event of the example target with this name is retried until it succeeds.
+/// Asserts that an event of this copy of the example target is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -124,7 +123,7 @@ fn assert_detached(shell: &Shell, function: &str) {
     assert_eq!(left.as_deref().map(str::trim_end), Ok("Terminate"), "and the role's policy is gone");
 }
 
-/// An event waits in the retry queue of a deleted stack, and the handler of another stack retries the event.
+/// An event waits in the retry queue of a deleted stack, and the handler of another stack retries it.
 pub(crate) async fn deleted_stack_leaves_its_queues_to_another(world: &World) {
     let (ministack, _) = (world.ministack().await, world.quick().await);
     let blocks = pages::blocks("docs/remove.md", "Remove Comeback").into_iter().map(|block| {

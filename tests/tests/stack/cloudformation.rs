@@ -5,7 +5,7 @@ use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 use crate::attach::is_retried;
 use crate::world::World;
 
-/// Script that writes the release files of `make dist`, from the functions that `sam build` has built.
+/// Script that writes the release files of `make dist` from the functions that `sam build` has built.
 const RELEASE: &str = r#"
 .tools/sam/bin/python packaging/cloudformation.py 1.2.3 > "$FOLDER/comeback.cfn.json"
 cd .aws-sam/build/RetryHandler

@@ -1,4 +1,5 @@
-//! Tests the consumers in docs/consumer.md, functions that read an SQS queue themselves, in Python, Node.js and Rust.
+//! Tests the consumers in docs/consumer.md, which are functions that read an SQS queue themselves, in Python, Node.js
+//! and Rust.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +16,7 @@ use crate::world::World;
 const MESSAGES: u64 = 200;
 /// Wait that some orders request once with `RetryAfter`, in seconds. The actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Seconds by which a run may be early, because clocks differ and SQS counts whole seconds.
+/// Seconds by which a run may seem too early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {
@@ -30,8 +31,8 @@ pub(crate) async fn rust_messages_end_delivered_or_dead_lettered(world: &World) 
     messages_end_delivered_or_dead_lettered(world, Consumer::Rust).await;
 }
 
-/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered. Some messages fail twice, some request a
-/// wait of 5 s, one never succeeds, and one is refused as not retryable.
+/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered. Some fail twice, some request a wait of 5
+/// s, one never succeeds, and one is refused as not retryable.
 async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consumer) {
     let ministack = world.ministack().await;
     let name = format!("consumer-{}", language.name());
@@ -81,9 +82,10 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// An order waits for 12 hours less 30 seconds, the longest wait. If the order were not hidden for this wait, it would
-/// come back after the queue's own visibility timeout, and so before an order that requests a longer wait than this
-/// timeout. MiniStack would also hide it for longer than AWS does; the clients' own tests check the maximum.
+/// An order waits for 12 hours less 30 seconds, the longest possible wait. If the consumer did not hide it for that
+/// long, it would come back after the queue's own visibility timeout, and so before an order that requests a longer
+/// wait than this timeout. MiniStack would also hide it for longer than AWS does; the clients' own tests check the
+/// maximum.
 pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     const LONGEST: u64 = 43_170;
     const OWN_TIMEOUT: u64 = 15;
@@ -95,7 +97,7 @@ pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
         let is_taken = || orders.seen().iter().any(|seen| seen.order == order && seen.taken).then_some(());
         eventually("the order to be taken", async || is_taken()).await;
     };
-    // A cold start may take longer than the queue's own visibility timeout, so an order that succeeds causes it.
+    // A cold start may take longer than the queue's own visibility timeout, so it is left to an order that succeeds.
     queues.send(ministack, 0, 0, "OrderRefused", "").await;
     taken(0).await;
     queues.send(ministack, 1, 1, "OrderRefused", "closed until tomorrow").await;
@@ -104,7 +106,7 @@ pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     assert_eq!(orders.seen().iter().filter(|seen| seen.order == 1).count(), 1, "it is hidden");
 }
 
-/// A queue that a consumer reads, and its dead-letter queue.
+/// The queue that a consumer reads, and its dead-letter queue.
 struct Queues {
     url: String,
     arn: String,
@@ -140,7 +142,7 @@ impl Queues {
             .expect("SQS takes it");
     }
 
-    /// The orders in the dead-letter queue, with the reasons.
+    /// The orders in the dead-letter queue, with their reasons.
     async fn dead_lettered(&self, ministack: &MiniStack) -> Vec<(u64, String)> {
         let receive =
             ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
@@ -162,14 +164,14 @@ impl Queues {
     }
 }
 
-/// A recorded run of the consumer for one message.
+/// A recorded run of a consumer for one message.
 struct Seen {
     order: u64,
     at: f64,
     taken: bool,
 }
 
-/// A deployed consumer, and the file in which it records its runs.
+/// A deployed consumer, and the file that it records its runs in.
 struct Orders {
     name: String,
     ledger: PathBuf,
@@ -201,7 +203,7 @@ impl Orders {
 
     fn seen(&self) -> Vec<Seen> {
         let ledger = fs::read_to_string(&self.ledger).expect("the ledger can be read");
-        // Skips the last line if the consumer is still writing it.
+        // The consumer may still be writing the last line.
         let lines = ledger.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let seen = lines.map(|line| {
             let seen: Value = serde_json::from_str(line).expect("a line of the ledger is JSON");
@@ -215,7 +217,7 @@ impl Orders {
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();
-        // 20 orders request a wait, 20 orders fail twice, and one order fails three times before its last receive.
+        // Of the orders, 20 request a wait, 20 fail twice, and one fails three times before its last receive.
         assert_eq!(deferred, 20 + 2 * 20 + 3, "a line for each failure");
         let errors: Vec<&Value> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
         assert!(errors.is_empty(), "{errors:?}");

@@ -1,4 +1,4 @@
-//! Runs the commands in the documentation that deploy the handler from a checkout, or try it out there.
+//! Runs the documentation's commands for deploying the handler from a checkout, and for trying it out there.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -47,13 +47,13 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     dead_letters_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", async || {
-        // The error type of an event that does not request a particular error type.
+        // `FailedOnRequest` is the error type of an event that requests none.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
     .await;
     assert_eq!(succeeded["attempt"], 3);
-    // Updating the stack ends the handler's execution environment, which loses its current batch. So no other event
-    // must be waiting here.
+    // Updating the stack ends the handler's execution environment, which loses its current batch. So no other event may
+    // be waiting by now.
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
@@ -74,9 +74,9 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// Asserts that an event of the app's Python function is dead-lettered after two retries, because the function has its
-/// own policy. The stack's policy would allow four retries. The function reads its attempt number from the key that the
-/// inline style adds to the event.
+/// Asserts that an event of the app's Python function is dead-lettered after two retries, because the function has a
+/// policy of its own. The stack's policy would allow four retries. The function reads its attempt number from the key
+/// that the inline style adds to the event.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
@@ -88,8 +88,8 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// While an event of the app's Rust function waits, deploys the app with another `maxRetries` for that function.
-/// Changes the synthesized template as the CDK would.
+/// Deploys the app with another `maxRetries` for its Rust function while an event of this function waits. The
+/// synthesized template is changed as the CDK would change it.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
     let template = output.join("ComebackExample.template.json");
@@ -140,7 +140,7 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
 }
 
 /// A shell in which `cargo run` starts the handler that `sam build` has built. Otherwise, `cargo lambda watch` would
-/// rebuild the handler for minutes, with other features and another profile.
+/// spend minutes on rebuilding the handler with other features and another profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\
@@ -160,7 +160,7 @@ fn with_built_handler(shell: Shell) -> Shell {
         .with("CARGO", cargo)
 }
 
-/// An endpoint that closes every connection without a response, and a list of the operations requested from it.
+/// An endpoint that closes every connection without a response, and a list of the operations requested of it.
 fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));

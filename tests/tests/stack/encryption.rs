@@ -1,5 +1,5 @@
-//! Runs the commands in docs/encryption.md. MiniStack only stores the name of a queue's key, and needs no permission to
-//! use the key.
+//! Runs the commands in docs/encryption.md. MiniStack only stores the name of a queue's key, and requires no permission
+//! to use the key.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_tests::{MiniStack, Shell, Stack, example_target, pages};
@@ -38,7 +38,7 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     }
     is_retried(ministack, FUNCTION).await;
 
-    // The first step of the output `AttachCommands` grants the same permissions. So does the page's command for a
+    // The first step of the output `AttachCommands` grants the same permissions, as does the page's command for a
     // handler without a stack.
     let (permission, _) = stack.output("AttachCommands").split_once("# 2.").expect("steps");
     let by_hand = by_hand.replace("comeback-retry-handler", FUNCTION);
@@ -63,7 +63,7 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     assert_eq!(allowed(&shell, handler, &key), ["kms:Decrypt"], "for what waits under the old key");
 }
 
-/// The KMS keys of the retry queue and the dead-letter queue; `None` for a queue without a key.
+/// KMS keys of the retry queue and the dead-letter queue. `None` for a queue without a key.
 async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     let key = async |url: &str| {
         let queue = ministack.sqs.get_queue_attributes().queue_url(url);
@@ -80,7 +80,7 @@ async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     [key(stack.output("RetryQueueUrl")).await, key(stack.output("DeadLetterQueueUrl")).await]
 }
 
-/// The actions that a role's policies allow on a key.
+/// Actions that a role's policies allow on a key.
 fn allowed(shell: &Shell, role: &str, key: &str) -> Vec<String> {
     let simulated = shell.run(&format!(
         "aws iam simulate-principal-policy \

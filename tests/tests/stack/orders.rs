@@ -1,4 +1,5 @@
-//! Tests retries of orders whose target is down, over HTTP, on a clock that runs 60 times as fast as real time.
+//! Tests the retries of orders while their target is down, over HTTP, on a clock that runs 60 times as fast as real
+//! time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,11 +27,11 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     let (stack, orders) = Orders::with_stack(ministack, "hours", &parameters).await;
     let (handler, queue) = (stack.output("RetryHandlerName"), stack.output("RetryQueueUrl"));
 
-    // The target is down, and half of the orders arrive.
+    // The target is down when half of the orders arrive.
     orders.come(0..ORDERS / 2).await;
     orders.all_seen("the first retries to fail", ORDERS / 2, |seen| seen.attempt >= 1).await;
 
-    // The other orders arrive while the handler is also disabled. The handler then continues in a new process.
+    // The other orders arrive while the handler is disabled as well. It then continues in a new process.
     enable(ministack, handler, false).await;
     orders.come(ORDERS / 2..ORDERS).await;
     orders.all_seen("the failures of the rest", ORDERS, |_| true).await;
@@ -69,7 +70,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     let [handler, queue, dead_letters] =
         ["RetryHandlerName", "RetryQueueUrl", "DeadLetterQueueUrl"].map(|name| stack.output(name));
 
-    // The first order arrives while the role does not allow moves, as after an update that changed the handler but not
+    // The first order arrives while the role does not allow moves, as after an update that reached the handler but not
     // its role.
     let role = Role::of(ministack, &stack);
     role.forbid_moves();
@@ -113,7 +114,8 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(payload.strip_suffix('}'), Some(PAYLOAD), "no hop changed a byte");
     let context: Value = serde_json::from_str(&format!("{context}}}")).expect("the dead-letter is JSON");
     assert_eq!(context["reason"], "target_not_found");
-    // The handler finds that the function is missing only after the backoff. Both times are in whole seconds.
+    // The handler does not notice that the function is missing until the backoff has ended. Both times are in whole
+    // seconds.
     let at = |name: &str| context[name].as_f64().expect("a time");
     assert!(at("dead_lettered_at") + 1.0 >= at("initial_timestamp") + BACKOFF, "{context}");
     eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
@@ -121,7 +123,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(held(ministack, dead_letters).await, 1, "no order is dead-lettered");
 }
 
-/// The retry handler's role. A test can remove the role's permission to move messages.
+/// The retry handler's role, from which a test can remove the permission to move messages.
 struct Role {
     shell: Shell,
     policy: Value,
@@ -203,7 +205,7 @@ impl<'m> Orders<'m> {
         (stack, orders)
     }
 
-    /// Attaches a target that fails at first to this stack. The stack is on a server with a fast clock.
+    /// Attaches a target that fails at first to this stack, which is on a server with a fast clock.
     pub(crate) async fn of_stack(ministack: &'m MiniStack, stack: &Stack) -> Self {
         give_time(ministack, stack).await;
         let target = Self::target_of(stack.name());
@@ -239,7 +241,7 @@ impl<'m> Orders<'m> {
             let at = seen["at"].as_f64().expect("a time");
             Seen { order, attempt, at, taken: seen["taken"] == true, event: seen["event"].take() }
         };
-        // Skips the last line if the target is still writing it.
+        // The target may still be writing the last line.
         ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
@@ -253,15 +255,14 @@ impl<'m> Orders<'m> {
     }
 
     /// Asserts that each retry has the whole order and comes no earlier than its backoff after the previous invocation.
-    /// The backoff is `base` seconds, doubled with each retry up to `cap`. A retry may come later, because the poller
-    /// polls only once a minute of the fast clock.
+    /// The backoff is `base` seconds, doubled with each retry up to `cap`. A retry may be later, because the poller
+    /// polls only once a minute on the fast clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {
             assert_eq!(later.event, self.event(later.order));
-            // A handler that is killed after a re-invocation repeats the re-invocation. A second chain of retries then
-            // runs beside the first. A retry does not identify its chain, so each retry is compared with the chain that
-            // began first.
+            // A handler that is killed after a re-invocation repeats it, and a second chain of retries then runs beside
+            // the first. A retry does not identify its chain, so each is compared with the chain that began first.
             let before =
                 seen.iter().filter(|seen| (seen.order, seen.attempt + 1) == (later.order, later.attempt));
             let earlier = before.min_by(|a, b| a.at.total_cmp(&b.at));

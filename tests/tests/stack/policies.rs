@@ -1,4 +1,4 @@
-//! Two functions of one stack have policies of their own, and one policy changes while an event waits.
+//! Two functions of one stack have policies of their own, and one of the policies changes while an event waits.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::attach::send_failures_to;
 use crate::world::World;
 
-/// Changes a function's policy with the template's parameter `FunctionPolicies`.
+/// Changes a function's policy through the template's parameter `FunctionPolicies`.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
     let ministack = world.ministack().await;
     world.built().await;
@@ -37,7 +37,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
     assert_eq!(dead_letter["reason"], "max_retries");
 }
 
-/// Invokes a copy of the example target with an event that fails. Waits until the handler defers the event for at least
+/// Invokes a copy of the example target with an event that fails, waits until the handler defers the event for at least
 /// ten seconds, and returns the log line.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;

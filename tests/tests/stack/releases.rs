@@ -10,17 +10,17 @@ use crate::retries::{depth, enable, held};
 use crate::world::World;
 
 const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
-/// The commit that stands in for the previous release while no version is tagged.
+/// The commit that stands in for the previous release until a version is tagged.
 const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
 /// Number of orders for each kind of message.
 const EACH: u64 = 4;
-/// Backoff before each retry, in seconds. On the fast clock, it lasts a real minute, in which the test sends all
+/// Backoff before each retry, in seconds. On the fast clock, it takes a real minute, in which the test sends all
 /// orders.
 const BACKOFF: f64 = 3_600.0;
 
-/// Updates a stack whose queue has invocation records that the handler has not received, hidden invocation records, and
-/// envelopes of the earlier handler. The update also changes the style of the envelope, which docs/envelope.md allows
+/// Updates a stack whose queue contains records that the handler has not received, records that are hidden, and
+/// envelopes from the previous handler. The update also changes the envelope's style, which docs/envelope.md allows
 /// while events wait.
 pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
     let ministack = world.sped_up().await;
@@ -73,7 +73,7 @@ pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) 
     orders.assert_retries(BACKOFF, BACKOFF);
 }
 
-/// The digest of a function's code.
+/// Digest of a function's code.
 async fn code(ministack: &MiniStack, function: &str) -> String {
     let answer = ministack.lambda.get_function_configuration().function_name(function).send().await;
     answer.expect("Lambda answers").code_sha256.expect("a function has code")
@@ -190,7 +190,7 @@ fn options() -> String {
     format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
 }
 
-/// Names of everything left over from the run of `make verify-aws` that printed this output.
+/// Names of everything that the run of `make verify-aws` with this output has left behind.
 fn left(shell: &Shell, printed: &str) -> String {
     let (_, name) = printed.split_once("all named ").expect("it says what it makes");
     let name = name.split([',', ' ']).next().expect("a name stands there");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Uses the template's default settings. All attempts but the first must have the same idempotency key.
+/// Uses the template's default settings. All retries must have the same idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
@@ -67,14 +67,14 @@ fn key(line: &Value) -> Value {
     line["idempotency_key"].clone()
 }
 
-/// Number of messages in a queue, whether visible, hidden or delayed.
+/// Number of messages in a queue: visible, hidden or delayed.
 pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     let Depth { visible, in_flight, delayed } = depth(ministack, queue_url).await;
     visible + in_flight + delayed
 }
 
-/// Counts the messages in a queue with one call. With two calls, a message that becomes visible in between might be in
-/// neither count.
+/// Counts the messages in a queue with one call. Between two calls, a message might become visible and be missing from
+/// both counts.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

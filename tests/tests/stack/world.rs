@@ -1,4 +1,4 @@
-//! Servers and deployments that the trials share. Each server or deployment starts when a trial first needs it.
+//! Servers and deployments that the trials share. Each starts when a trial first needs it.
 
 use std::sync::LazyLock;
 
@@ -32,20 +32,20 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// Another server on which an hour passes in a minute. Its trial counts messages at a moment, so no other trial may
+    /// Another server on which an hour passes in a minute. Its trial takes a count at one moment, so no other trial may
     /// slow the server down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
     }
 
-    /// A server without a regular stack, because the stack deployed by hand uses the same log group name.
+    /// A server without a regular stack, because the stack deployed by hand uses the same name for its log group.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
-    /// A server without deployments, so that it responds without delay to the contracts.
+    /// A server without deployments, so that it answers the contracts without delay.
     pub(crate) async fn contract(&self) -> &MiniStack {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }
@@ -56,7 +56,7 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
     }
 
-    /// The stack that the commands in docs/deploy-sam.md deploy, with the template's default settings.
+    /// The stack deployed by the commands in docs/deploy-sam.md, with the template's default settings.
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let ministack = self.ministack().await;
@@ -64,8 +64,8 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that dead-letters after two retries, which come a second apart. Its handler uses the inline style, and
-    /// may invoke any function.
+    /// A stack that dead-letters an event after two retries, a second apart. Its handler uses the inline style and may
+    /// invoke any function.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

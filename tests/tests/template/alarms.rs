@@ -1,5 +1,5 @@
-//! Tests that each alarm in the template fires in the situation that it reports, stops when the situation ends, and
-//! does not fire in a similar situation. Other tests cover the alarms' metrics, topic and cost.
+//! Tests that each alarm in the template fires in the situation that it reports, stops when that situation ends, and
+//! does not fire in a similar one. Other tests cover the alarms' metrics, topic and cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cloudwatch::{Recorded, Series, is_raised, period};
 
-/// Runs of equal values of a metric, each with its length in minutes; `None` stands for no data point.
+/// A metric's runs of equal values, each with its length in minutes. `None` means that there is no data point.
 type Runs<'a> = &'a [(Option<f64>, usize)];
 
 const VISIBLE: &str = "ApproximateNumberOfMessagesVisible";
@@ -21,7 +21,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// The numbers of minutes after which the alarm's state changes. Before the first change, the alarm is not raised.
+/// The minutes after which the alarm's state changes. Before the first change, the alarm is not raised.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
@@ -48,7 +48,8 @@ fn dead_letters_for_five_minutes_even_while_being_read() {
 
 #[test]
 fn dead_letters_expire_after_seven_days() {
-    // On the fifth day, an operator reads the dead-letters for two hours, but does nothing about them.
+    // On the fifth day, an operator reads the dead-letters, which hides them for two hours, but does nothing about
+    // them.
     let forgotten = [
         (Some(0.0), HOUR),
         (Some(1.0), 4 * DAY),
@@ -195,7 +196,7 @@ fn alarms_on_the_log_count_the_lines_of_their_filters() {
     }
 }
 
-/// CloudWatch refuses an alarm that looks back over a week or, with periods under an hour, over a day.
+/// CloudWatch refuses an alarm that looks back over more than a week or, with periods under an hour, more than a day.
 #[test]
 fn no_alarm_looks_back_too_far() {
     for (name, alarm) in alarms() {
@@ -218,7 +219,7 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
         assert_eq!([&properties["AlarmActions"], &properties["OKActions"]], [&topic, &topic], "{name}");
         let description = &properties["AlarmDescription"];
         let description = description.as_str().or(description["Fn::Sub"].as_str()).expect("text");
-        // A stack's name has up to 128 characters.
+        // A stack's name may have up to 128 characters.
         let length = description.len() + 128 * description.matches("${").count();
         assert!(length <= 1_024, "{name}: {length}");
         let commands: Vec<_> = description.split("comeback ").skip(1).collect();

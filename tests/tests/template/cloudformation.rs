@@ -7,10 +7,10 @@ use std::process::Command;
 use comeback_tests::{pages, root, template};
 use serde_json::{Map, Value, json};
 
-/// Maximum size of a template in a request, in bytes. CloudFormation accepts a larger template only from an S3 bucket.
+/// Maximum size of a template in a request, in bytes. CloudFormation accepts a larger one only from an S3 bucket.
 const LARGEST_BODY: usize = 51_200;
 
-/// Output of a script in `packaging/`. The script needs the Python from the SAM CLI's environment.
+/// Output of a script in `packaging/`. Such a script needs the Python of the SAM CLI's environment.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])
@@ -32,7 +32,7 @@ fn expanded() -> Value {
 #[test]
 fn release_differs_from_the_expansion_only_here() {
     let (mut released, mut expanded) = (released(), expanded());
-    // The release has an additional parameter group, which shifts the other groups.
+    // The release has one more parameter group, in front of the others.
     let groups = |template: &mut Value| {
         template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"].take()
     };
@@ -84,8 +84,8 @@ fn release_fits_cloudformation_without_a_bucket() {
     assert!(size <= LARGEST_BODY, "{size} bytes");
 }
 
-/// No test applies the Terraform code in docs/deploy-cloudformation.md, so this test compares the code's names and
-/// values with the template's.
+/// No test applies the Terraform code in docs/deploy-cloudformation.md, so its names and values are compared with the
+/// template's.
 #[test]
 fn page_of_terraform_has_the_templates_values() {
     let page = pages::blocks_in("hcl", "docs/deploy-cloudformation.md", "With Terraform").join("\n");

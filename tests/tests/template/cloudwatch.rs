@@ -1,5 +1,5 @@
-//! Evaluates the template's alarms on recorded metrics as CloudWatch does, with the part of CloudWatch's metric math
-//! that the alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result with a missing
+//! Evaluates the template's alarms on recorded metrics, as CloudWatch does, with the part of CloudWatch's metric math
+//! that the alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result is missing if an
 //! operand is missing. Unlike in CloudWatch, periods begin with the recording and do not slide, and older data points
 //! do not replace missing ones.
 
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use comeback_tests::template;
 use serde_json::Value;
 
-/// The values of a metric or expression in each period; `None` if there is no data point.
+/// Values of a metric or expression, one for each period. `None` if there is no data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
-/// The values of metrics in each minute, by the metric's name.
+/// Values of metrics in each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// Evaluates an alarm on recorded metrics. For each period, returns true if the alarm is raised at the period's end.
+/// Evaluates an alarm on recorded metrics. Returns, for each period, whether the alarm is raised at its end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");
@@ -58,7 +58,7 @@ fn values(alarm: &Value, recorded: &Recorded) -> Series {
     evaluate(returned["Expression"].as_str().expect("text"), &metrics)
 }
 
-/// The values of a metric in each period, aggregated with this statistic.
+/// Values of a metric, aggregated over each period with this statistic.
 fn aggregate(name: &Value, period: &Value, statistic: &Value, recorded: &Recorded) -> Series {
     let name = name.as_str().expect("text");
     let minutes = recorded.get(name).unwrap_or_else(|| panic!("{name} was not recorded"));
@@ -80,7 +80,7 @@ fn whole(value: &Value) -> usize {
         .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// The value of a metric-math expression in each period.
+/// Value of a metric-math expression in each period.
 ///
 /// # Panics
 ///

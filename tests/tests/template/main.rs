@@ -1,4 +1,4 @@
-//! Tests properties of the template that no local stack can show. The tests read the template itself.
+//! Tests properties of the template that no local stack can show, by reading the template itself.
 //!
 //! | file | holds |
 //! |---|---|
@@ -41,7 +41,7 @@ fn both_queues_keep_large_messages_for_14_days() {
 }
 
 /// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares either kind with the CDK
-/// construct.
+/// construct's.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});
@@ -175,7 +175,7 @@ fn handlers_role_allows_exactly_what_it_needs() {
     let role = &properties("RetryHandlerRole")["Policies"];
     assert_eq!(role.as_array().map(Vec::len), Some(1));
     let statements = role[0]["PolicyDocument"]["Statement"].as_array().expect("the policy has statements");
-    // The condition, the actions and the resources of each statement.
+    // Each entry has the condition, the actions and the resources of a statement.
     let allowed = statements.iter().map(|statement| match &statement["Fn::If"] {
         Value::Null => (None, &statement["Action"], &statement["Resource"]),
         conditional => {

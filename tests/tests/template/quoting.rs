@@ -1,5 +1,5 @@
 //! Tests that each tool reads `POLICIES` correctly if the value is quoted as in docs/settings.md. A fake AWS endpoint
-//! records the tool's requests.
+//! records the tools' requests.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,8 +14,8 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// Shell function that replaces `cargo`. With it, the documented `cargo lambda deploy` deploys any file, because this
-/// test does not build the handler.
+/// Shell function in place of `cargo`. It makes the documented `cargo lambda deploy` deploy any file, because this test
+/// does not build the handler.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]
@@ -48,7 +48,7 @@ fn each_tool_reads_what_the_page_quotes() {
     assert!(requests.iter().any(|request| request.contains(&sent)), "{requests:#?}");
 }
 
-/// Runs a script against a fake AWS that refuses every request, and returns the bodies of the requests.
+/// Runs a script with a fake AWS that refuses every request, and returns the bodies of the requests.
 fn run(folder: &Path, script: &str) -> Vec<String> {
     let (endpoint, requests) = refusing_aws();
     let tools = [".tools/sam/bin", ".tools/aws/bin"].map(|tools| root().join(tools).display().to_string());
@@ -83,7 +83,7 @@ fn refusing_aws() -> (String, Receiver<String>) {
 }
 
 /// Reads a request, sends its body to `bodies`, and then responds that the resource does not exist. The response comes
-/// last, because the tool may end as soon as it has the response.
+/// last, because the tool may end as soon as it arrives.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The beginning of a variable's row in docs/settings.md, up to the variable's meaning. In the page, the last cell
-/// continues with text and links.
+/// The start of a variable's row in docs/settings.md, up to its meaning. In the page, that last cell goes on with text
+/// and links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {
@@ -69,7 +69,7 @@ fn page_has_a_row_for_each_setting() {
     assert_eq!(rows.len(), SETTINGS.len());
 }
 
-/// Variables of the handler that have a parameter in the template. The template itself sets the other variables.
+/// Variables of the handler that have a parameter in the template. The template itself sets the others.
 fn with_parameter() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
@@ -137,8 +137,8 @@ fn policies_entry_may_set_every_function_setting() {
     }
 }
 
-/// The tests of the handler and of the CDK construct read the same list of refused values. The list marks the values
-/// that the template cannot refuse.
+/// The tests of the handler and of the CDK construct read the same list of refused values. The list marks those that
+/// the template cannot refuse.
 #[test]
 fn template_refuses_what_the_handler_refuses() {
     let list = fs::read_to_string(root().join("tests/golden/refusals.json")).expect("the list can be read");
@@ -192,7 +192,7 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
 }
 
 /// Variables whose values CloudFormation would refuse, and names of rules that the values break. `None` if the template
-/// has no parameter for any of the variables.
+/// has a parameter for none of the variables.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -205,8 +205,8 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     (!given.is_empty()).then(|| refused.collect())
 }
 
-/// Names of the template's rules that these variables break. Evaluates the rules as CloudFormation does, but only with
-/// the functions that the rules use.
+/// Names of the template's rules that these variables break. The rules are evaluated as CloudFormation does it, but
+/// only with the functions that they use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);
@@ -233,7 +233,7 @@ fn holds(condition: &Value, value: &impl Fn(&str) -> String) -> bool {
     }
 }
 
-/// Name of the template's parameter for a variable, such as `MaxAge` for `MAX_AGE`.
+/// Name of a variable's parameter in the template, such as `MaxAge` for `MAX_AGE`.
 fn parameter_of(variable: &str) -> String {
     if variable == "POLICIES" {
         return "FunctionPolicies".to_owned();

@@ -1,4 +1,4 @@
-//! Contracts for the event source mapping with `ReportBatchItemFailures`, and for the invocation records of failed
+//! Contracts for an event source mapping with `ReportBatchItemFailures`, and for the invocation records of failed
 //! asynchronous invocations. Sources in the AWS Lambda Developer Guide: "Using Lambda with Amazon SQS", "Reporting
 //! batch item failures" and "Retaining records of asynchronous invocations".
 

@@ -135,8 +135,8 @@ pub(crate) async fn nothing_is_hidden_for_over_twelve_hours(stand: &impl Stand) 
     let received = stand.next().await;
     let over = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS + 1)]).await;
     assert_eq!(over, [stand.differs(Difference::HidesOverTwelveHours)]);
-    // SQS counts the 12 hours from the receive a moment ago, so it refuses a full 12 hours now. The handler therefore
-    // keeps 30 s free.
+    // SQS counts the 12 hours from the receive, which was a moment ago, so it now refuses a full 12 hours. The handler
+    // therefore stays 30 s below.
     let in_all = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS)]).await;
     assert_eq!(in_all, [stand.differs(Difference::HidesOverTwelveHours)]);
     assert_eq!(stand.hide(&[(&received.receipt_handle, TWELVE_HOURS - 30)]).await, [true]);
@@ -150,7 +150,7 @@ pub(crate) async fn visible_message_cannot_be_hidden(stand: &impl Stand) {
     assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
 }
 
-/// The copy that the handler sends when it moves a message. The message attribute holds JSON.
+/// The copy that the handler sends when it moves a message. Its message attribute holds JSON.
 pub(crate) fn moved(delay: u64) -> Delayed {
     Delayed {
         body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",

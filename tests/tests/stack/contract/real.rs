@@ -17,8 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A queue in MiniStack, used over HTTP. The queue's mapping and function are created when a contract first needs a
-/// delivery.
+/// A queue in MiniStack, used over HTTP. Its mapping and function are created when a contract first needs a delivery.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,
     name: &'static str,
@@ -26,7 +25,7 @@ pub(crate) struct Real<'m> {
     batches: PathBuf,
     answers: PathBuf,
     mapping: OnceCell<String>,
-    /// Attributes of messages that were received or delivered, by receipt handle.
+    /// Attributes of the messages received or delivered so far, by receipt handle.
     attributes: RefCell<HashMap<String, Attributes>>,
 }
 
@@ -194,7 +193,7 @@ impl Stand for Real<'_> {
             Some(batches.strip_suffix('\n')?.to_owned())
         })
         .await;
-        // Disables the mapping, which would otherwise deliver kept messages again.
+        // Without this, the mapping would deliver kept messages again.
         let disable = self.ministack.lambda.update_event_source_mapping().uuid(uuid).enabled(false);
         disable.send().await.expect("Lambda changes the mapping");
         self.attributes.borrow_mut().extend(delivered_attributes(&batch));
@@ -248,7 +247,7 @@ fn attributes_of(message: &Message) -> Attributes {
     }
 }
 
-/// The attributes of the messages in a batch event, by receipt handle.
+/// Attributes of the messages in a batch event, by receipt handle.
 fn delivered_attributes(event: &str) -> HashMap<String, Attributes> {
     let event: Value = serde_json::from_str(event).expect("an event is JSON");
     let attributes = |record: &Value| {

@@ -1,6 +1,6 @@
-//! The environments in which the contracts run. Each environment has a retry queue. An environment that also has an
-//! event source mapping is a *stand*. MiniStack and the model that simulations use are stands. The queue of the
-//! engine's tests is not a stand.
+//! The environments that the contracts run in. Each has a retry queue; one that also has an event source mapping is
+//! called a *stand*. MiniStack and the model that simulations use are stands, but the queue of the engine's tests is
+//! not.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::engine;
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// The operations of a retry queue, in MiniStack or in a model, that the contracts use.
+/// Operations on a retry queue, in MiniStack or in a model, that the contracts use.
 pub(crate) trait Queue {
     /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
@@ -22,14 +22,14 @@ pub(crate) trait Queue {
     /// Sends a message with this body and returns its id.
     async fn send(&self, body: &str) -> String;
 
-    /// Receives the messages that are visible now, at most ten.
+    /// Receives up to ten messages that are visible now.
     async fn receive(&self) -> Vec<Record>;
 
     /// Waits until a message is visible, and receives it.
     async fn next(&self) -> Record;
 
-    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each accepted
-    /// timeout.
+    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each timeout that is
+    /// accepted.
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
 
     /// Deletes a message. Returns true if the queue reports success.
@@ -41,25 +41,24 @@ pub(crate) trait Queue {
 
 /// A retry queue with its event source mapping, which also supports delays and attributes.
 pub(crate) trait Stand: Queue {
-    /// Sends a message with attributes and a delay. Returns the message's id, or `None` if the queue refuses the
-    /// message.
+    /// Sends a message with attributes and a delay. Returns its id, or `None` if the queue refuses it.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
 
-    /// Sends several messages in one batch call. Returns the id of each message, or `None` if the queue refuses that
-    /// message.
+    /// Sends several messages in one batch call. Returns the id of each message, or `None` for a message that the queue
+    /// refuses.
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
-    /// Invokes a function asynchronously. The function fails, Lambda does not retry it, and its failure destination is
-    /// the queue.
+    /// Invokes a function asynchronously. The function fails, Lambda does not retry it, and the queue is its failure
+    /// destination.
     async fn fail(&self, payload: &str);
 
-    /// Attributes of the message that was received or delivered with this receipt handle.
+    /// Attributes of the message received or delivered with this receipt handle.
     fn attributes(&self, receipt_handle: &str) -> Attributes;
 
     /// The numbers of visible, hidden and delayed messages that the queue reports.
     async fn depth(&self) -> Depth;
 
-    /// Waits until the mapping passes a batch of this many messages to its function, and returns the messages.
+    /// Waits until the mapping passes a batch of this many messages to its function, and returns them.
     async fn deliver(&self, messages: usize) -> Vec<Record>;
 
     /// Makes the function report these messages as failed, and waits until the mapping has finished the batch.
@@ -78,8 +77,8 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert each difference. Once MiniStack removes a
-/// difference, a contract therefore fails, and the variant can be removed here.
+/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert each of them, so a contract fails once
+/// MiniStack removes a difference. The variant can then be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: MiniStack does not
@@ -92,29 +91,28 @@ pub(crate) enum Difference {
     /// only the delay of a queue.
     DelaysOverFifteenMinutes,
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
-    /// copies only an entry's other members.
+    /// copies only the other members of an entry.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses a receipt handle after a later receive, for deletions too. AWS: the handle still changes the
-    /// visibility timeout, and a deletion with the handle succeeds, but might not delete the message. Cause: MiniStack
-    /// does not find the old handle.
+    /// MiniStack refuses a receipt handle after a later receive, also for deletions. AWS: the old handle still changes
+    /// the visibility timeout, and a deletion with it succeeds, but might not delete the message. Cause: MiniStack does
+    /// not find the old handle.
     RefusesOldHandles,
     /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
-    /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from the ids of the batch.
+    /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
     DeletesDespiteUnknownIds,
     /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
-    /// qualifier in `functionArn`. AWS writes all of them. Cause: MiniStack builds the record from the few members that
-    /// it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
+    /// qualifier in `functionArn`. AWS writes all of these. Cause: MiniStack builds the record from the few members
+    /// that it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
-    /// MiniStack's invocation records report three invokes. AWS: one, with Lambda's retries off. Cause: MiniStack
-    /// writes a constant.
+    /// MiniStack's invocation records report three invokes. AWS reports one, with Lambda's retries off. Cause:
+    /// MiniStack writes a constant.
     CountsThreeInvokes,
-    /// MiniStack's invocation records have the payload re-serialized. AWS documents only that the payload is the event.
-    /// The model keeps the event's bytes. Cause: MiniStack parses each event.
+    /// MiniStack re-serializes the payload in invocation records. AWS documents only that the payload is the event. The
+    /// model keeps the event's bytes. Cause: MiniStack parses each event.
     RewritesPayloads,
 }
 
-/// The model of SQS and the event source mapping that simulations use. The model has none of the known differences from
-/// AWS.
+/// The model of SQS and the event source mapping that simulations use. It has none of the known differences from AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
@@ -122,7 +120,7 @@ impl Model {
         Self(RefCell::new(QueueUnderContract::new(Duration::from_secs(visibility_timeout))))
     }
 
-    /// Waits until a message is visible, and receives up to `most`.
+    /// Waits until a message is visible, and receives up to `most` messages.
     fn wait_for(&self, most: usize) -> Vec<Record> {
         let mut queue = self.0.borrow_mut();
         loop {
@@ -208,7 +206,7 @@ impl Stand for Model {
     }
 }
 
-/// The queue that the engine's tests use. The queue's clock advances by a millisecond with each call.
+/// The queue that the engine's tests use. Its clock advances by a millisecond with each call.
 pub(crate) struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
 
 impl EngineQueue {
