@@ -1,14 +1,15 @@
 """Checks the recorded requests against AWS's own models, and the permissions of the handler and of the commands.
 
-`make test` records in `target/recorded`. Prints requests, operations and violations; fails on a violation, or without requests.
+`make test` records them in `target/recorded`. Prints the numbers of requests, operations and violations. Fails if there
+is a violation, or no request.
 
 | file | holds |
 |---|---|
-| `recorded` | requests, decoded by botocore's models |
+| `recorded` | requests, decoded with botocore's models |
 | `models` | values that those models forbid |
 | `limits` | limits that AWS documents but the models lack |
 | `roles`, `role` | permissions of the handler's role, in the template and in the construct |
-| `commands` | the permissions of `docs/operate.md` |
+| `commands` | permissions of the commands, as listed in `docs/operate.md` |
 """
 
 import sys
@@ -35,7 +36,7 @@ def main() -> int:
             continue
         requests.append(request)
         found = [*models.problems(request.operation.input_shape, request.parameters)]
-        # Checks the limits only if the model accepts the request.
+        # The limits are checked only if the model accepts the request.
         found = found or [*limits.problems(request.name, request.parameters)]
         violations.update(f"{request.sender}: {request.name}: {problem}" for problem in found)
     if not requests:

@@ -1,4 +1,4 @@
-"""Compares the calls of each command with the permissions that docs/operate.md lists for it, both ways."""
+"""Compares the calls of each command with the permissions that docs/operate.md lists for it, in both directions."""
 
 import re
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from roles import ACTIONS, queue
 PAGE = "docs/operate.md"
 EVERY_COMMAND = "every command"
 
-# The command that starts the console. The console makes the calls of all other commands too.
+# The command that starts the console, which also makes the calls of all other commands.
 EVERYTHING = "ui"
 
 # Calls that need no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions that docs/operate.md may list although no call in the tests uses them. Each has the condition under which
+# Permissions that docs/operate.md may list although no call in the tests uses them, each with the condition under which
 # a command needs it.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
@@ -54,14 +54,14 @@ def problems(page: str, requests: list[Request]) -> Iterator[str]:
 
 
 def listed(page: str) -> Iterator[Row]:
-    """The command, the permission and the resource of each row of the page's table."""
+    """Yields the command, the permission and the resource of each row in the page's table."""
     for commands, actions, resource in re.findall(r"^\| (.+?) \| (`\w+:.+?) \| (.+?) \|$", page, re.MULTILINE):
         for command in commands.split(", "):
             yield from ((command.strip("`"), action.strip("`"), resource) for action in actions.split(", "))
 
 
 def resources(request: Request) -> tuple[str, ...]:
-    """The page's possible names for the resource of a call, by the names that the tests use."""
+    """The names that the page may give to the resource of a call, judging by the names that the tests use."""
     parameters = request.parameters
     names = ["QueueUrl", "QueueName", "FunctionName", "Resource", "RoleName", "PolicySourceArn", "logGroupName", "StackName", "AlarmNames"]
     name = str(next((parameters[it] for it in names if it in parameters), ""))
@@ -70,13 +70,13 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # A long stack name cuts off the part of the queue's name that identifies the queue, so both queues are
+            # A long stack name cuts off the part of the queue's name that tells which queue it is, so either is
             # possible.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            # An operator may give a command the handler's name as the name of the function.
+            # An operator may give the handler's name where a command takes a function.
             return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"

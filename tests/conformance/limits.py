@@ -1,4 +1,4 @@
-"""Limits that AWS documents and botocore's models lack. Each message includes its source."""
+"""Limits that AWS documents but botocore's models lack. Each violation is reported with the limit's source."""
 
 import json
 import re
@@ -14,7 +14,7 @@ CLOUDWATCH = DOCS + "AmazonCloudWatch/latest/"
 LAMBDA = DOCS + "lambda/latest/"
 
 MESSAGE_BYTES = 1_048_576
-# The characters of XML 1.0. SQS refuses a message with any other character.
+# Characters that XML 1.0 allows. SQS refuses a message with any other character.
 CHARACTERS = regex.compile("[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 NUMBER = re.compile(r"-?(\d{1,38}|\d*\.\d+)([eE][+-]?\d+)?")
 
@@ -29,7 +29,7 @@ LIMITS: list[Limit] = []
 
 
 def limit(*operations: str, source: str):
-    """A limit of these operations, as a generator of its violations."""
+    """Registers a limit of these operations: a generator of its violations."""
 
     def register(problems):
         LIMITS.append(Limit(operations, source, problems))
@@ -49,7 +49,7 @@ def size(text: str) -> int:
 
 
 def messages(parameters: dict) -> list[dict]:
-    """The messages of a send, alone or in a batch."""
+    """The messages that a call sends: one, or a batch."""
     return parameters.get("Entries") or [parameters]
 
 
@@ -83,7 +83,7 @@ def body(parameters):
 
 @limit(*SENDS, source=SQS + "SQSDeveloperGuide/quotas-messages.html")
 def bytes_of_messages(parameters):
-    # A batch as a whole has the size limit of one message.
+    # A whole batch has the same size limit as one message.
     total = sum(map(message_bytes, messages(parameters)))
     if total > MESSAGE_BYTES:
         yield f"{total} bytes are sent at once, and the most is {MESSAGE_BYTES}"
@@ -249,7 +249,7 @@ def payload_is_json(parameters):
     source=LAMBDA + "api/API_CreateFunction.html",
 )
 def function_name(parameters):
-    # Takes the name out of the ARN, because the model limits only the length of the whole ARN.
+    # The name is taken out of the ARN, because the model limits only the length of the whole ARN.
     name = re.sub(r"^(arn:[^:]+:lambda:[^:]+:)?(\d{12}:)?(function:)?", "", parameters["FunctionName"]).split(":")[0]
     if len(name) > 64:
         yield f"the function's name has {len(name)} characters, and the most is 64: {name}"

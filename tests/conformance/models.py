@@ -1,4 +1,4 @@
-"""Rules for parameters in botocore's models. botocore itself does not check patterns, enums or maximums."""
+"""Checks parameters against botocore's models. botocore itself does not check patterns, enums or maximums."""
 
 import base64
 import datetime
@@ -25,7 +25,7 @@ TYPES = {
 
 
 def problems(shape: Shape | None, value, where: str = "") -> Iterator[str]:
-    """Every violation of a value's shape."""
+    """Yields every violation of a shape by a value."""
     if shape is None:
         if value:
             yield f"takes no parameters, and has {sorted(value)}"
@@ -61,7 +61,7 @@ def problems(shape: Shape | None, value, where: str = "") -> Iterator[str]:
 
 
 def outside(shape: Shape, value, where: str) -> Iterator[str]:
-    """A length or a number outside the model's limits."""
+    """Yields a length or a number that is outside the model's limits."""
     match shape.type_name:
         case "blob" if isinstance(value, str):
             size, what = len(base64.b64decode(value)), "bytes"

@@ -1,4 +1,4 @@
-"""Requests as `tests/tools/recorder.py` writes them, decoded by botocore's models of the services."""
+"""Requests as `tests/tools/recorder.py` writes them, decoded with botocore's models of the services."""
 
 import base64
 import dataclasses
@@ -14,10 +14,10 @@ import botocore.session
 import cbor2
 from botocore.model import OperationModel, OperationNotFoundError, ServiceModel, Shape
 
-# Maps the name with which a service signs requests to the name of its model in botocore, if the two names differ.
+# Maps the name that a service's requests are signed with to the name of its model in botocore, if the two differ.
 SIGNED_AS = {"monitoring": "cloudwatch"}
 
-# Prefix for the name of a member that the model does not have.
+# Prefix for the name of a member that the model lacks.
 UNKNOWN = "?"
 
 
@@ -82,7 +82,7 @@ def decode(line: dict) -> Request:
 
 
 def sender(headers: dict) -> str:
-    """`handler`, or the words of a command as `tests/tools/named_command.sh` joins them."""
+    """The sender in the user agent: `handler`, or a command such as `dead list` (see `tests/tools/named_command.sh`)."""
     name = re.search(r"\bapp/(\S+)", f"{headers.get('user-agent')} {headers.get('x-amz-user-agent')}")
     command = name[1] if name else "handler"
     return command.replace("--", " --").replace("dead-", "dead ")
@@ -122,7 +122,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
 
 
 def routed(service: ServiceModel, method: str, path: str) -> tuple[OperationModel, dict]:
-    """The operation with a matching URI, and its labels. If two match, the one with the longer literal part."""
+    """The operation whose URI matches, and the path's labels. If two match, the one with the longer literal part."""
     found = []
     for operation in map(service.operation_model, service.operation_names):
         uri = operation.http["requestUri"].split("?")[0].rstrip("/")

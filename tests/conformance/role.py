@@ -2,7 +2,7 @@
 
     role.py '[[TEMPLATE, {NAME: VALUE}], ...]'
 
-For each template and its parameters: the policies of the handler's role, its environment, and its log group.
+For each template with its parameters, prints the policies of the handler's role, its environment, and its log group.
 """
 
 import json
@@ -23,7 +23,7 @@ ARNS = {
 
 
 def packaged(path: str) -> dict:
-    """A template as CloudFormation sees it."""
+    """A template as CloudFormation receives it."""
     if path.endswith(".json"):
         return json.loads(Path(path).read_text(encoding="utf-8"))
     template = expand.read(path)

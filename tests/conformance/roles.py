@@ -1,6 +1,7 @@
-"""The permissions of the handler's role, in the template and in the construct: each call that the handler makes, and no other.
+"""Checks that the handler's role, in the template and in the construct, allows the calls that the handler makes, and no
+other.
 
-moto's evaluator of IAM policies decides here. During the tests, MiniStack's own evaluator decided on each call.
+Here, moto evaluates the IAM policies. During the tests, MiniStack's own evaluator decided on each call.
 """
 
 import json
@@ -22,7 +23,7 @@ KEY = f"arn:aws:kms:{PLACE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 VIA_SQS = {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}
 VIA_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
 
-# Functions for the handler to retry: nearly as many as fit into the handler's environment variables.
+# Functions for the handler to retry: nearly as many as fit into its environment variables.
 TARGETS = [FUNCTION + name for name in ("orders", "billing:live", "export-*", *(f"f-{number}" for number in range(45)))]
 
 # Template parameters for each checked role. `infra/test/roles.ts` writes the construct's templates for the same roles.
@@ -32,8 +33,8 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# Calls whose IAM action has a different name, with that action. A batch call needs the action for a single message.
-# Every kind of invocation needs the same action.
+# Calls whose IAM action has another name, with that action. A batch call needs the action for a single message, and
+# every kind of invocation needs the same action.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
@@ -41,7 +42,7 @@ ACTIONS = {
     "lambda:Invoke": "lambda:InvokeFunction",
 }
 
-# Actions that AWS services perform with the handler's role. Lambda runs the event source mapping and writes the log,
+# Actions that AWS services perform with the handler's role: Lambda runs the event source mapping and writes the log,
 # and SQS uses the key. (AWS Lambda Developer Guide, "Creating and configuring an Amazon SQS event source mapping";
 # "Sending Lambda function logs to CloudWatch Logs"; Amazon SQS Developer Guide, "Key management".)
 FOR_THE_HANDLER = {
@@ -113,7 +114,7 @@ def needless(role: dict, needed: set) -> Iterator[str]:
 
 
 def call(request: Request) -> tuple[str, str]:
-    """The permission that a call of the handler needs, and the kind of resource that AWS authorizes it on."""
+    """The permission that a call by the handler needs, and the kind of resource that the permission must cover."""
     action, parameters = ACTIONS.get(request.name, request.name), request.parameters
     if "QueueUrl" in parameters:
         return action, queue(parameters["QueueUrl"])
@@ -123,13 +124,13 @@ def call(request: Request) -> tuple[str, str]:
 
 
 def queue(url: str) -> str:
-    """The queue's kind, by the names that the tests use."""
+    """The kind of the queue at this URL, judging by the names that the tests use."""
     is_dead = re.search("dead-?letter|/dead$", url, re.IGNORECASE)
     return "dead-letter queue" if is_dead else "retry queue"
 
 
 def resources_of(role: dict) -> dict[str, list[str]]:
-    """The ARNs of each kind."""
+    """The ARNs of each kind of resource."""
     environment = role["environment"]
     retry, dead = (
         "arn:aws:sqs:{}:{}".format(PLACE, environment[it].rsplit("/", 1)[1])
@@ -171,8 +172,8 @@ def allows(policies: list[IAMPolicy], action: str, resource: str, kind: str) -> 
 def grants(policy: dict) -> Iterator[tuple[str, str]]:
     for statement in policy["Statement"]:
         for action in listed(statement["Action"]):
-            # The template adds `:*` to each ARN. An ARN that already has a qualifier then matches no function, so this
-            # code skips it.
+            # The template adds `:*` to each ARN. If the ARN already has a qualifier, the result matches no function and
+            # is skipped here.
             resources = [it for it in listed(statement["Resource"]) if it.count(":") < 8 or "function" not in it]
             yield from ((action, resource) for resource in resources)
 
@@ -186,7 +187,7 @@ def listed(value) -> list:
 
 
 def expanded(root: Path) -> Iterator[tuple[str, dict]]:
-    """The role of each set of parameters, in the template and in the construct."""
+    """The role for each set of parameters, in the template and in the construct."""
     with tempfile.TemporaryDirectory() as folder:
         tsx = root / "infra/node_modules/.bin/tsx"
         run([tsx, "test/roles.ts", json.dumps([KEY, TARGETS])], root / "infra", folder)

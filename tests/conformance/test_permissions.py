@@ -1,4 +1,4 @@
-"""Missing, forbidden and needless permissions are detected, in a role and in the page of the commands."""
+"""Tests that missing, forbidden and needless permissions are detected, in a role and on the page about the commands."""
 
 import copy
 import unittest
@@ -41,7 +41,7 @@ PAGE = """
 
 
 def problems(index: int, **changed) -> list[str]:
-    """The problems after one statement is changed."""
+    """The problems found after one statement has been changed."""
     role = copy.deepcopy(ROLE)
     role["policies"][0]["Statement"][index].update(changed)
     return [*roles.missing(role, NEEDED), *roles.forbidden(role), *roles.needless(role, NEEDED)]

@@ -1,4 +1,4 @@
-"""The checks find each planted violation, and find nothing where none is planted."""
+"""Tests that the checks find each planted violation, and find nothing where none is planted."""
 
 import base64
 import copy
@@ -64,7 +64,7 @@ VALID = {
     },
 }
 
-# The operation, the path of a value in its parameters, the new value (None removes the value), and the expected
+# The operation, the path of a value in its parameters, the value to plant there (None removes it), and the expected
 # message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),
@@ -114,7 +114,7 @@ PLANTED = [
 
 
 def sent(name: str, parameters: dict) -> dict:
-    """The recorder's line for a request that nobody checked."""
+    """The recorder's line for a request that has not been validated."""
     service, operation = name.split(":")
     model = recorded.model(service)
     if model.resolved_protocol == "json":
@@ -148,7 +148,7 @@ def problems(name: str, parameters: dict) -> list[str]:
 
 
 def planted(name: str, path: str, value) -> dict:
-    """The valid parameters, with this value at a path."""
+    """The valid parameters with this value at this path."""
     parameters = node = copy.deepcopy(VALID[name])
     *parents, last = [int(step) if step.isdecimal() else step for step in path.split("/")]
     for step in parents:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The contention study as a plain Python program, for comparison with `comeback contention --reference`.
 
-N clients update one row under optimistic concurrency: read its version, write it back, and try
-again after a backoff if another client wrote in between. This is the experiment behind "Exponential
-Backoff And Jitter" (AWS Architecture Blog), in which every hop between client and server takes
-|Normal(10 ms, 2 ms)|. Python 3, standard library only.
+N clients update one row under optimistic concurrency: each reads the row's version, writes the row
+back, and tries again after a backoff if another client wrote in between. This is the experiment
+behind "Exponential Backoff And Jitter" (AWS Architecture Blog), in which every hop between client
+and server takes |Normal(10 ms, 2 ms)|. Needs only Python 3 and its standard library.
 
 The order of draws is part of the model: the generator is seeded once for each cell (one N, one
-strategy), and a cell's runs follow one another on that stream.
+strategy), and the cell's runs draw from it one after another.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def one_run(clients, strategy):
 
 def cell(clients, strategy, runs, seed):
     random.seed(seed)
-    # Adds in a loop, because `sum()` compensates for the rounding errors of floats since Python 3.12.
+    # This is a loop because, since Python 3.12, `sum()` compensates for the rounding errors of floats.
     time, calls = 0.0, 0
     for _ in range(runs):
         run_time, run_calls = one_run(clients, strategy)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants bugs in a copy of the tree, one at a time, and shows the tests that catch each. Each patch beside this file is a bug.
 
-    check.py [NAME...]  plants all bugs, or those with one of these in their names: a few minutes
+    check.py [NAME...]  plants all bugs, or those whose names contain a NAME; takes a few minutes
     check.py --planted  checks only that each patch still applies
 
 Fails if no test catches a bug, if a bug cannot be planted or does not compile, or if the tests fail without one.
@@ -43,7 +43,7 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # Copies the files with new modification times. With the old times, cargo would take the build of an earlier bug for
+    # The files are copied with new modification times. With the old ones, cargo would take an earlier bug's build for
     # the original's.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
@@ -90,12 +90,13 @@ def apply(tree, patch, *options):
 
 def failed_tests(tree, suite):
     """Returns the names of the suite's tests that fail."""
-    # Builds the tests as the Makefile builds all tests, in the same target folder, which already has the dependencies.
+    # The tests are built as the Makefile builds all tests, in the same target folder, which already has the
+    # dependencies.
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # This setting turns off debug information, which the dependencies are built without anyway. The checkout has a
-    # different setting, so cargo never takes a bug's build for the checkout's own.
+    # This turns off debug information, which the dependencies are built without anyway. The checkout has another
+    # setting, so cargo never takes a bug's build for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -1,4 +1,4 @@
-"""A browser for `comeback ui`, with the time and the memory of its pages. On Linux."""
+"""A browser for `comeback ui` that measures the time and memory that its pages take. Runs on Linux only."""
 
 import html
 import http.client
@@ -14,7 +14,7 @@ MOST_SECONDS_OF_A_PAGE = 0.1
 
 
 class Console:
-    """The server, and a signed-in browser."""
+    """The console's server, and a browser that is signed in to it."""
 
     def __init__(self, comeback, variables, folder):
         command = [comeback, "ui", "--no-open", "--handler", "handler"]
@@ -43,7 +43,7 @@ class Console:
         return connection.getresponse()
 
     def page(self, path):
-        """Returns the page, and the seconds that it took."""
+        """Returns the page, and the seconds that the request took."""
         start = time.monotonic()
         answer = self.request("GET", path)
         text, seconds = answer.read().decode(), time.monotonic() - start
@@ -54,7 +54,7 @@ class Console:
         return text, seconds
 
     def post(self, path, **fields):
-        """Sends a form of the last page, and waits until the action is done. Returns the last page."""
+        """Submits a form of the last page, and waits until the action is done. Returns the page that says so."""
         answer = self.request("POST", path, {"secret": self.secret, **fields})
         text = answer.read().decode()
         if answer.status != 303:

@@ -1,6 +1,7 @@
-"""The time that a consumer adds to a cold start in Python and Node.js, and of its first failure. Prints medians of RUNS fresh
-processes each, in milliseconds of processor time, which other work on the machine hardly affects. Run it in the environment
-of the clients' tests, which has boto3:
+"""Measures the time that a consumer adds to a cold start in Python and in Node.js, and the time of its first failure.
+
+Prints medians over RUNS new processes, in milliseconds of processor time, which other work on the machine hardly
+affects. Run it in the environment of the clients' tests, which has boto3:
 
     .tools/clients/bin/python tests/scale/consumer_start.py
 """
@@ -19,12 +20,12 @@ CLIENTS = Path(__file__).resolve().parents[2] / "clients"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}, "messageAttributes": {}, "eventSourceARN": QUEUE}
 
-# Programs that each print four durations: for loading and creating a consumer, for a batch that succeeds, for the first
-# batch that fails, and for the next batch that fails.
+# Programs that each print four durations: of loading and creating a consumer, of a batch that succeeds, of the first
+# batch that fails, and of the next batch that fails.
 PYTHON = """
 import sys, time
 from types import SimpleNamespace
-# The modules that Lambda's runtime client (awslambdaric) has loaded before a function.
+# Lambda's runtime client (awslambdaric) loads these modules before it loads a function.
 import decimal, http.client, json, logging, traceback
 start = time.process_time()
 import comeback_sqs
@@ -63,7 +64,7 @@ const times = [now() - start];
 
 
 class Sqs(BaseHTTPRequestHandler):
-    """Answers each call at once."""
+    """Answers each call immediately."""
 
     protocol_version = "HTTP/1.1"
 
@@ -89,7 +90,7 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # Runs Python without bytecode (-B), because a function on Lambda has no bytecode unless its package includes it.
+    # -B runs Python without bytecode: on Lambda, a function has none unless its package includes it.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

@@ -1,12 +1,14 @@
-"""Measures listing and redriving 100,000 dead-letters, for docs/operate.md. On Linux.
+"""Measures listing and redriving 100,000 dead-letters, for docs/operate.md. Runs on Linux only.
 
-The command talks to MiniStack (tests/scale/indexed_queues.py). First, one dead-letter in ten is redriven while the others are
-hidden, and then all others. The rates include the server, which is Python on this machine. The memory is the command's alone.
+The command talks to MiniStack (tests/scale/indexed_queues.py). First, one dead-letter in ten is redriven while the
+others are hidden; then all others are redriven. The rates include the time of the server, which is a Python program on
+this machine. The memory is that of the command alone.
 
-The console scans the same dead-letters, and shows a page of them and the next.
+The console scans the same dead-letters, and shows a page of them and the next page.
 
-The script fails if a command needs more than 80 MB or the console more than 128, if the console's scan takes a quarter
-longer than the list, if a page of it takes more than a tenth of a second, or if a dead-letter is left or lost.
+The script fails if a command needs more than 80 MB or the console more than 128 MB, if the console's scan takes a
+quarter longer than listing, if one of its pages takes more than a tenth of a second, or if a dead-letter is left over
+or lost.
 """
 
 import json
@@ -53,7 +55,7 @@ def wait_until_healthy(port):
 
 
 def deploy(variables, folder):
-    """Makes the two queues, and a function with the handler's environment. The function is never invoked."""
+    """Creates the two queues, and a function with the handler's environment variables, which is never invoked."""
     def aws(*arguments):
         command = [".tools/aws/bin/aws", *arguments, "--output", "text"]
         return subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -71,7 +73,7 @@ def deploy(variables, folder):
 
 
 def peak_megabytes(pid):
-    """A process's peak memory; 0 once it has ended. (The figure of `wait4` includes the memory of this script.)"""
+    """A process's peak memory in MB; 0 once it has ended. (The figure of `wait4` includes the memory of this script.)"""
     with open(f"/proc/{pid}/status") as status:
         return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
 
@@ -96,14 +98,14 @@ def row(name, count, seconds, megabytes):
 
 
 def run(name, letters, variables, command):
-    """Prints a row. Returns the command's output, and true if its memory is within the limit."""
+    """Prints a row. Returns the command's output, and whether its memory is within the limit."""
     output, seconds, megabytes = measure(variables, command)
     row(name, letters, seconds, megabytes)
     return output, megabytes <= MOST_MEGABYTES
 
 
 def scan(comeback, variables, folder, seconds_of_a_list):
-    """Returns true if the console shows the dead-letters as soon as the command, and with little memory."""
+    """Returns true if the console shows the dead-letters about as fast as the command, with little memory."""
     # Imported here, because `console` imports this file.
     from console import MOST_SECONDS_OF_A_PAGE, Console, link
 

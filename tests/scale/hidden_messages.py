@@ -1,7 +1,7 @@
-"""Runs MiniStack 1.5.33 with a retry queue of 100,000 messages, received by a handler and hidden for an hour.
+"""Runs MiniStack 1.5.33 with a retry queue of 100,000 messages that a handler has received and hidden for an hour.
 
 The log comes from tests/scale/paged_log.py, the queues from tests/scale/indexed_queues.py. A message's receipt handle
-follows from the message's number, so that the writer of the log knows the handle.
+follows from its number, so that the writer of the log knows the handle.
 """
 
 import os
@@ -17,7 +17,7 @@ HIDDEN_FOR = 3_600
 
 
 def handle(number):
-    """A receipt handle as long as SQS's."""
+    """A receipt handle as long as those of SQS."""
     return f"{number:0400}"
 
 

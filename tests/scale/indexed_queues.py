@@ -1,8 +1,8 @@
 """Runs MiniStack 1.5.33 with indexed queues, for 100,000 dead-letters.
 
 MiniStack scans every message of a queue for each receive and for each entry of a deletion, so the work on a queue
-grows with the square of the queue's length. Here, messages have an index instead; the rest is MiniStack's. A queue named
-`dead-letters` is filled with dead-letters when it is made.
+grows with the square of the queue's length. Here, messages are indexed; everything else is MiniStack's. A queue named
+`dead-letters` is filled with dead-letters when it is created.
 """
 
 import heapq
@@ -20,7 +20,7 @@ ERRORS = ["Timeout", *(f"Error{number}" for number in range(9))]
 
 
 class Messages:
-    """Messages by the next moment they can be received, and by receipt handle."""
+    """Messages by the next time at which they can be received, and by receipt handle."""
 
     def __init__(self):
         self.all, self.by_handle, self.next, self.number = {}, {}, [], itertools.count()
@@ -77,7 +77,7 @@ def batch(effect):
 
 
 def letter(number):
-    """A dead-letter as the handler writes it, of about 650 bytes."""
+    """A dead-letter of about 650 bytes, as the handler writes it."""
     return json.dumps({
         "reason": "max_age", "detail": "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 86400 s",
         "function_arn": FUNCTION_ARN, "retries_made": 19, "initial_timestamp": 1789400814, "dead_lettered_at": 1789487214,

@@ -1,11 +1,11 @@
-"""Measures the simulation's cost of a retry, from a thousand events to a million, for docs/simulate.md. On Linux.
+"""Measures what a retry costs the simulation, with a thousand to a million events, for docs/simulate.md. Linux only.
 
-Each run has one core. Its processor time counts, which other work on the machine affects less than the time on the
-clock. In the first rows every message is hidden, however many are in flight: an ideal that no SQS queue offers. In the
-last row the messages that HIDE_UP_TO leaves no room for are moved.
+Each run has one core, and is measured in processor time, which other work on the machine affects less than elapsed
+time. In all rows but the last, every message is hidden, however many are in flight: an ideal that no SQS queue offers.
+In the last row, messages are moved if HIDE_UP_TO leaves no room to hide them.
 
-With all four sizes, the script fails if a retry or move costs 1.5 times as much in any row as in the first, if a run needs more than
-4 GB, or if the last row has 120,000 messages in flight or delivers more than 1 % later than the ideal.
+With all four sizes, the script fails if a retry or move costs 1.5 times as much in any row as in the first, if a run
+needs more than 4 GB, or if the last row has 120,000 messages in flight or delivers more than 1 % later than the ideal.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def run(command):
 
 
 def row(name, command, reference):
-    """Prints a row. Returns the cost of a retry or move, the figures, and true if the cost is within the limit."""
+    """Prints a row. Returns the cost of a retry or move, the figures, and whether the run is within the limits."""
     output, seconds, megabytes = run(command)
     figures = json.loads(output)
     retries, moves = figures["retries"], figures["moves"]
@@ -59,7 +59,7 @@ def row(name, command, reference):
 
 
 def is_as_good(moved, ideal):
-    """Returns true if a run with moves stays within the queue's limit, and delivers as soon as the ideal."""
+    """Returns true if a run with moves stays within the queue's limit, and delivers hardly later than the ideal."""
     moved_p99, ideal_p99 = (run["recovery_delay_ms"]["p99"] for run in (moved, ideal))
     return moved["delivered"] == ideal["delivered"] and moved["peak_in_flight"] < 120_000 and moved_p99 <= 1.01 * ideal_p99
 

@@ -1,6 +1,6 @@
-"""Runs MiniStack 1.5.33 with a FilterLogEvents that returns more than its first page. All lines match.
+"""Runs MiniStack 1.5.33 with a FilterLogEvents that returns more than one page. Every line matches.
 
-MiniStack itself returns up to 10,000 lines, and no token for further lines.
+MiniStack itself returns up to 10,000 lines, and no token for the rest.
 """
 
 import runpy

@@ -1,7 +1,7 @@
-"""Measures a recall of 100,000 waiting events, for docs/operate.md. On Linux.
+"""Measures a recall of 100,000 waiting events, for docs/operate.md. Runs on Linux only.
 
-The command talks to MiniStack (tests/scale/hidden_messages.py), on this machine. Its first 38 seconds pass before the
-handler has read the request. The script fails if a message is not recalled, or if the command takes more than three
+The command talks to MiniStack (tests/scale/hidden_messages.py), on this machine. It first waits 38 seconds for the
+handler to read the request. The script fails if a message is not recalled, or if the command takes more than three
 minutes.
 """
 

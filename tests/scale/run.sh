@@ -3,7 +3,7 @@
 # waiting events.
 set -euxo pipefail
 cargo build --profile dist -p comeback
-# The console starts in a folder of its own, so the command's path is absolute.
+# The console starts in another folder, so the command's path must be absolute.
 comeback=$(realpath "${CARGO_TARGET_DIR:-target}/dist/comeback")
 for measure in measure dead_letters waiting recall; do
     python3 "tests/scale/$measure.py" "$comeback"

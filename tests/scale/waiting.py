@@ -1,11 +1,13 @@
-"""Measures reading 100,000 lines of the handler's log, for docs/operate.md. On Linux.
+"""Measures reading 100,000 lines of the handler's log, for docs/operate.md. Runs on Linux only.
 
 The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few are
-still waiting; in another log, all are waiting. The rates include the server, which is Python on this machine. The memory
-is the command's alone. The console reads the same logs, and shows the overview, a page of events and the next.
+still waiting; in another, all are waiting. The rates include the time of the server, which is a Python program on this
+machine. The memory is that of the command alone. The console reads the same logs, and shows the overview, a page of
+events and the next page.
 
-The script fails if a command needs more than 80 MB, or finds another number of events; or if the console takes a quarter longer for
-its first page than the command, more than a tenth of a second for others, or more than twice the command's memory.
+The script fails if a command needs more than 80 MB or finds a wrong number of events, or if the console takes a quarter
+longer for its first page than the command, more than a tenth of a second for another page, or more than twice the
+command's memory.
 """
 
 import itertools
@@ -48,7 +50,7 @@ def log(aws, group, lines, now, folder):
 
 
 def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_of_the_command):
-    """Returns true if the console shows the waiting events as soon as the command, and with little memory."""
+    """Returns true if the console shows the waiting events about as fast as the command, with little memory."""
     with Console(comeback, variables, folder) as console:
         start = time.monotonic()
         while "most frequent error" not in console.page("/")[0]:
@@ -57,8 +59,7 @@ def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_
         row("the console's first page", lines, seconds, console.megabytes())
         page, seconds_of_list = console.page("/waiting")
         row("its page of waiting events", 100, seconds_of_list, console.megabytes())
-        # After six seconds, the console's last reading of the log is old. The console then reads the log again in the
-        # background.
+        # After six seconds, what the console has read of the log is old, and it reads the log again in the background.
         time.sleep(6)
         _, seconds_of_next = console.page(link(page, "next"))
         row("the next page", 100, seconds_of_next, console.megabytes())

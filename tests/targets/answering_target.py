@@ -1,4 +1,4 @@
-"""Notes the event of each batch, waits for the list of messages to report as failed, and reports them."""
+"""A function that records each batch's event, waits for a list of messages to report as failed, and reports them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A target that fails while a file exists. It notes each invocation and its time in another file. The event names both files.
+"""A target that fails while a file exists, and records each invocation and its time in another. The event names both.
 
 The target does not use its log: on a faster clock, MiniStack waits for a log only a few milliseconds.
 """

@@ -1,4 +1,4 @@
-"""A target without envelopes. It refuses an order as many times as its event says, then takes it."""
+"""A target that knows nothing of envelopes. It refuses an order as many times as the event says, and then takes it."""
 
 import json
 
@@ -9,7 +9,7 @@ class OrderRefused(Exception):
 
 def handler(event, context):
     print(json.dumps({"received": event}), flush=True)
-    # Counts the invocations in a file, because the next invocation may run in another execution environment.
+    # The invocations are counted in a file, because the next one may run in another execution environment.
     with open(event["ledger"], "a+") as ledger:
         ledger.write(f"{event['order']}\n")
         ledger.seek(0)

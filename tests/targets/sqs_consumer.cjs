@@ -1,4 +1,4 @@
-// The Node.js consumer from docs/consumer.md. Each message sets how many of its runs fail, and with which error. The
+// The Node.js consumer from docs/consumer.md. Each message says how many of its runs fail, and with which error. The
 // consumer records each run in a file.
 const { appendFileSync } = require('node:fs');
 const { NonRetryable, RetryAfter, consumer } = require('./comeback-sqs.cjs');
@@ -8,7 +8,7 @@ class OrderRefused extends Error {
 }
 const ERRORS = { RetryAfter, NonRetryable, OrderRefused };
 
-// Converts the names of the options, because the trial passes the names that Python uses.
+// The trial passes the options under their Python names, which are converted here.
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const given = Object.entries(JSON.parse(process.env.OPTIONS)).map(([name, value]) => [camel(name), value]);
 

@@ -1,4 +1,7 @@
-"""A consumer of docs/consumer.md. Each message says how often it fails, and how. Each run is noted in a file."""
+"""The Python consumer from docs/consumer.md. Each message says how many of its runs fail, and with which error.
+
+The consumer records each run in a file.
+"""
 
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make advisories`: looks up known vulnerabilities in dependencies on GitHub, npm and PyPI. `make check` does not run
-# this script, because `make check` uses none of these services.
+# `make advisories`: looks up known vulnerabilities of dependencies on GitHub, npm and PyPI. This is not part of `make
+# check`, which uses none of these services.
 set -euxo pipefail
 cargo deny check advisories
 for folder in infra clients/node clients/node-sqs tests/console; do npm --prefix "$folder" audit --package-lock-only; done

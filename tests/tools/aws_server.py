@@ -1,5 +1,6 @@
-"""Runs commands of the AWS CLI for `tests/tools/bin/aws`. Importing the CLI and reading a service's models takes half a second
-of processor time. Here, this happens only once.
+"""Runs commands of the AWS CLI for `tests/tools/bin/aws`.
+
+Importing the CLI and reading a service's models takes half a second of processor time. Here, this happens only once.
 
     aws_server.py NAME
 
@@ -25,7 +26,7 @@ DATA = os.environ["AWS_DATA_PATH"]  # set by the import of the CLI
 
 @functools.cache
 def read_models(service):
-    """Reads the models for the commands of a service, so that each finds them in memory."""
+    """Reads the models for a service's commands, so that each command finds them in memory."""
     if service in session.get_available_services():
         session.create_client(service, region_name="us-east-1")
         for read in session.get_paginator_model, session.get_waiter_model:
@@ -34,7 +35,7 @@ def read_models(service):
 
 
 def run(arguments, folder, environment, files):
-    """Runs the command in a new process, with the caller's arguments, folder, environment and files. Returns its code."""
+    """Runs a command in this (forked) process, with the caller's arguments, folder, environment and files."""
     for descriptor, file in enumerate(files):
         os.dup2(file, descriptor)
         os.close(file)

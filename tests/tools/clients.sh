@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lint-clients` (check) and `make test-clients` (test): checks or tests the packages for Python and Node.js in
+# `make lint-clients` (check) and `make test-clients` (test): checks or tests the Python and Node.js packages in
 # clients/.
 set -euo pipefail
 case $1 in

@@ -6,7 +6,7 @@ all=(--workspace --all-features)
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 set -x
 cargo fmt --all --check
-# The handler has its own HTTP client. A second HTTP client would make the handler half as large again.
+# The handler has its own HTTP client. A second one would make the handler half as large again.
 if cargo tree --package retry-handler --edges normal --prefix none | grep aws-lc; then exit 1; fi
 cargo test "${all[@]}" --lib --bins --test '*' --no-run
 # `cargo test --examples` would build the examples as tests.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lock-tools`: writes each tests/tools/NAME.txt, with all dependencies of NAME.in and their hashes.
+# `make lock-tools`: writes tests/tools/NAME.txt for each NAME.in, with all its dependencies and their hashes.
 set -euo pipefail
 for tools in tests/tools/*.in; do
     uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

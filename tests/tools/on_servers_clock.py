@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs $COMEBACK_PROGRAM on the clock of the server at AWS_ENDPOINT_URL, which may run faster."""
+"""Runs $COMEBACK_PROGRAM on the clock of the server at AWS_ENDPOINT_URL, which may be faster than real time."""
 
 import email.utils
 import os

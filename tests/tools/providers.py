@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
-# For each tool: the package, the file of each resource, and the pattern of the resource's attributes in the file.
+# For each tool: its package, the file of each resource, and the pattern for the resource's attributes in that file.
 PROVIDERS = {
     "terraform": (
         "@cdktn/provider-aws",
@@ -39,7 +39,7 @@ PROVIDERS = {
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
     """Returns the resource's attributes, in alphabetical order."""
     if resource.startswith("inputs."):
-        # One file has the inputs of every service. Keeps the inputs whose names begin with the name of this resource.
+        # One file has the inputs of every service. Only inputs whose names begin with the resource's name are kept.
         name = resource.rsplit(".", 1)[1]
         text = "\n".join(re.findall(rf"interface {name}\w* \{{.*?^    \}}", text, re.DOTALL | re.MULTILINE))
     found = re.findall(pattern, text, re.MULTILINE)

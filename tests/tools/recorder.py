@@ -1,17 +1,17 @@
-"""Records the requests of the handler and of the `comeback` command that a server receives, for `make conformance`."""
+"""Records the requests that a server receives from the handler and from `comeback`, for `make conformance`."""
 
 import base64
 import json
 import re
 
 # In the user agent, the handler's SDK names the execution environment, and `tests/tools/named_command.sh` names the
-# command. Requests from the tests' own clients name neither.
+# command. The tests' own clients name neither.
 SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 
 def recording(app, path):
-    """Wraps an ASGI application. Each request becomes one JSON line in the file, with the status of its answer."""
-    # Writes line by line, because the server is killed at the end.
+    """Wraps an ASGI application. Each request becomes one JSON line in the file, with the status of its response."""
+    # The file is written line by line, because the server is killed at the end.
     file = open(path, "w", buffering=1, encoding="utf-8")
 
     async def record(scope, receive, send):

@@ -1,4 +1,4 @@
-"""Runs MiniStack 1.5.33 with the corrections that the tests need. Each comment describes AWS's behavior."""
+"""Runs MiniStack 1.5.33 with the corrections that the tests need. The comments say how MiniStack differs from AWS."""
 
 import contextvars
 import functools
@@ -17,7 +17,7 @@ from recorder import recording
 # libyaml parses a template ten times as fast as PyYAML's own parser.
 yaml.SafeLoader = yaml.CSafeLoader
 
-# Under faketime, Python's own sleep computes its end on the faster clock and waits for it on the real clock, so the sleep
+# Under faketime, Python's own sleep computes its end on the faster clock but waits for it on the real clock, so it
 # practically never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 # The server of each execution environment checks every tenth of a second whether it should stop. On the faster clock,
@@ -32,8 +32,8 @@ from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
 # MiniStack's threads for event source mappings receive and delete messages under a lock, and replace the list of
-# messages. Other code does not take the lock, so a message that it appends to the old list in the meantime is lost.
-# Here, everything that changes a queue takes the lock.
+# messages. Other code does not take the lock, so a message that it appends to the old list meanwhile is lost. Here,
+# everything that changes a queue takes the lock.
 sqs._queues_lock = threading.RLock()
 
 
@@ -47,7 +47,7 @@ def locked(function):
 
 
 # On AWS, the response to an `Invoke`, the function's context, the log and the invocation record have the same request
-# id. In MiniStack, these request ids differ, and the record has no request id.
+# id. In MiniStack, these ids differ, and the record has none.
 request_id = contextvars.ContextVar("request_id", default=None)
 
 
@@ -69,7 +69,7 @@ def named(dispatch):
 
 
 # On AWS, the Python runtime reports the class of an error as its type, without the module. MiniStack reports every
-# error as `Runtime.HandlerError`, and has the class only in the traceback that it logs.
+# error as `Runtime.HandlerError`, and only the traceback in its log has the class.
 RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
 
 
@@ -102,7 +102,7 @@ lambda_svc._execute_function_dispatch = named(lambda_svc._execute_function_dispa
 lambda_svc._route_async_failure = locked(recorded(lambda_svc._route_async_failure))
 for action, function in sqs._HANDLERS.items():
     sqs._HANDLERS[action] = locked(function)
-# ReceiveMessage is a coroutine that waits between these steps, so each step takes the lock for itself.
+# ReceiveMessage is a coroutine that waits between these steps, so each step takes the lock by itself.
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
@@ -168,8 +168,8 @@ def when_it_answered(kill):
 
 lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
-# In MiniStack, a `MaximumConcurrency` from a template's parameter is a string. The string stops the mapping's poller,
-# and no SDK can parse it.
+# In MiniStack, a `MaximumConcurrency` from a template's parameter is a string. It stops the mapping's poller, and no
+# SDK can parse it.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -184,7 +184,7 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# MiniStack requires a role to allow actions such as `sqs:SendMessageBatch`. IAM does not have such actions: on AWS, the
+# MiniStack requires a role to allow actions such as `sqs:SendMessageBatch`, which do not exist in IAM: on AWS, the
 # permission for one message covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
@@ -197,7 +197,7 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack recognizes only some of Lambda's actions, and mistakes the others for these. For example, it requires
+# MiniStack recognizes only some of Lambda's actions, and takes the others for these. For example, it requires
 # `lambda:UpdateFunctionCode` to set a destination. botocore's model has all operations. An IAM action has the name of
 # its operation, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
@@ -214,7 +214,8 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# For the permission to simulate a role's policies, MiniStack checks no resource. On AWS, the resource is the role.
+# When a caller simulates a role's policies, MiniStack checks the permission without a resource. On AWS, the resource is
+# the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -258,7 +259,7 @@ def of_simulation(evaluate):
 iam_evaluator.evaluate = of_simulation(iam_evaluator.evaluate)
 iam._IAM_HANDLERS["SimulatePrincipalPolicy"] = in_context(iam._IAM_HANDLERS["SimulatePrincipalPolicy"])
 
-# Lambda refuses a destination queue to which the function's role cannot send messages. MiniStack accepts any queue.
+# Lambda refuses a destination queue that the function's role cannot send to. MiniStack accepts any queue.
 def if_it_may_send(put):
     @functools.wraps(put)
     def checked(name, qualifier, data):
@@ -277,8 +278,8 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm over all data of its metric, with any dimensions, so the data of one trial would raise
-# the alarms of another trial. Here, only `SetAlarmState` changes an alarm's state.
+# MiniStack evaluates an alarm over all data of its metric, whatever the dimensions, so one trial's data would raise
+# another trial's alarms. Here, only `SetAlarmState` changes an alarm's state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
 # MiniStack refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such
@@ -303,12 +304,12 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# MiniStack also listens on port 443 if the port is free. Two servers that start at once both find the port free, and
-# one of the servers then hangs.
+# MiniStack also listens on port 443 if it is free. Two servers that start at once both find it free, and one of them
+# then hangs.
 app._port_is_bindable = lambda host, port: False
 
-# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to the requests in
-# progress.
+# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to those that are in
+# progress then.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

@@ -24,10 +24,10 @@ WITH = "tests/tools/with.sh"
 # rebuild most dependencies.
 CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-features"]
 RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
-# Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for these programs,
-# so that a plain `cargo test` skips them.
+# Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for them, so that a
+# plain `cargo test` skips them.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
-# This test program takes half of the time of all tests with servers.
+# This test program takes half of the total time of the tests with servers.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
@@ -35,7 +35,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 
 
 class Stage:
-    """Commands that run one after the other until one fails, with their time and the failed tests."""
+    """Commands that run one after another until one fails, with their time and the tests that failed."""
 
     def __init__(self, name, *commands):
         self.name, self.commands = name, commands
@@ -47,7 +47,7 @@ class Stage:
         return self
 
     def start(self):
-        """Runs in a thread. Its output is shown at its end."""
+        """Runs in a thread. The output is shown at the end."""
 
         def run():
             lines = []
@@ -89,8 +89,8 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    # Doctests are a separate stage, because they are compiled one crate after another. In a single stage, a core would
-    # be idle at the end.
+    # Doctests are a stage of their own, because they are compiled one crate after another. In a single stage, a core
+    # would be idle at the end.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["env", RUSTDOC, "nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),

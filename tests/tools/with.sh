@@ -7,9 +7,9 @@
 #
 #     sam, aws, clients, ...           Python packages, locked by hash in tests/tools/NAME.txt, in .tools/NAME
 #     infra, clients/node, ...         a folder with a package-lock.json: its node_modules
-#     about, cyclonedx, semver, fuzz   a program for cargo, in .tools/NAME
-#     chromium, faketime               a package of Debian's
-#     clippy                           compiles our own crates, and a warning is an error
+#     about, cyclonedx, semver, fuzz   a cargo program, in .tools/NAME
+#     chromium, faketime               a Debian package
+#     clippy                           compiles our own crates, with warnings as errors
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$root/.tools
@@ -20,7 +20,7 @@ export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
 # Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
 unset PYTHONDONTWRITEBYTECODE
-# Cargo would use make's job server if it found the server in these flags.
+# Cargo would use make's job server if these flags named it.
 unset MAKEFLAGS MFLAGS
 
 debian() {
@@ -56,7 +56,7 @@ python_packages() {
     echo "installing $(tr '\n' ' ' <"$root/tests/tools/$1.in")into .tools/$1"
     uv
     "$tools/uv/bin/uv" venv --quiet --clear "$tools/$1"
-    # Compiles MiniStack's bytecode now, because several servers start at once, and each would compile it again.
+    # MiniStack's bytecode is compiled now, because several servers start at once, and each would compile it again.
     [ "$1" != ministack ] || export UV_COMPILE_BYTECODE=1
     "$tools/uv/bin/uv" pip install --quiet --require-hashes --no-build --python "$tools/$1/bin/python" --requirement "$locked"
     unset UV_COMPILE_BYTECODE
@@ -78,8 +78,8 @@ install() {
     esac
 }
 
-# Makes cargo compile our crates with clippy. A separate `cargo clippy` would process all dependencies again. Shipped
-# programs are built without clippy, whose compiler optimizes less.
+# Makes cargo compile our crates with clippy, because a separate `cargo clippy` would process all dependencies again.
+# Shipped programs are built without clippy, whose compiler optimizes less.
 clippy() {
     clippy-driver --version >/dev/null 2>&1 || rustup component add clippy
     export RUSTC_WORKSPACE_WRAPPER=$root/tests/tools/clippy.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
@@ -92,7 +92,7 @@ while [ "$1" != -- ]; do
 done
 shift
 if [ ${#names[@]} != 0 ]; then
-    # Installs tools under a lock, because two stages may need the same tool. Stages that need no tool do not wait.
+    # Tools are installed under a lock, because two stages may need the same one. Stages that need no tool do not wait.
     mkdir -p "$tools"
     exec {lock}>"$tools/.lock"
     flock "$lock"

@@ -1,4 +1,4 @@
-//! An empty function on the same runtime as the handler, as the baseline for the handler's figures.
+//! An empty function on the handler's runtime, as the baseline for the handler's figures.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::value::RawValue;

@@ -1,5 +1,5 @@
-//! An execution environment of a function: the process, and the services that the process calls on the loopback
-//! interface. The services are the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
+//! An execution environment of a function: the process, and the services that it calls on the loopback interface. These
+//! are the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -38,7 +38,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Starts a bootstrap, and waits until its process requests an event.
+    /// Starts a bootstrap, and waits until it asks for an event.
     pub(crate) fn start(bootstrap: &Path, variables: &[(&str, &str)]) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?.to_string();
@@ -78,13 +78,13 @@ impl Environment {
         self.ready - self.started
     }
 
-    /// Time from the environment's start to `answered`, the time of the environment's response.
+    /// Time from the environment's start to `answered`, the time of its response.
     pub(crate) fn since_start(&self, answered: Instant) -> Duration {
         answered - self.started
     }
 
     /// Passes an event to the environment and waits for the response. Returns the time taken, the time of the response,
-    /// and the response's text.
+    /// and its text.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -93,7 +93,7 @@ impl Environment {
         Ok((at - given, at, answer))
     }
 
-    /// Durations of the calls to AWS.
+    /// Durations of the calls to AWS so far.
     pub(crate) fn calls(&self) -> Vec<Duration> {
         self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -143,13 +143,13 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Responds to a call to the Runtime API. Sends the next event, or receives the response to the last event.
+/// Responds to a call to the Runtime API: hands out the next event, or takes the response to the last one.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,
     services: &Services,
 ) -> io::Result<()> {
-    // Ignores failed sends, because the receivers are gone once the environment has been dropped.
+    // Sends may fail, because the receivers are gone once the environment has been dropped.
     if request.path.ends_with("/next") {
         let _ = services.asked.send(now());
         let events = services.events.lock().unwrap_or_else(PoisonError::into_inner);

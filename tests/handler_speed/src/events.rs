@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const MESSAGES: usize = 10;
 
-/// A batch of messages at their first receive. The handler must hide each message for its backoff, and report the
-/// message as failed, so that SQS keeps it.
+/// A batch of messages on their first receive. The handler must hide each message for its backoff, and report it as
+/// failed, so that SQS keeps it.
 pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// A batch of messages that are received for the first time, each before its tenth retry. Most of their backoffs are
-/// longer than two minutes, so the handler also logs the messages' receipt handles.
+/// A batch of messages on their first receive, each before its tenth retry. Most of their backoffs exceed two minutes,
+/// so the handler also logs the messages' receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {
@@ -23,12 +23,12 @@ pub(crate) fn long_deferrals(round: usize) -> String {
     })
 }
 
-/// A batch of messages that are due, because their backoff is over.
+/// A batch of messages that are due, because their backoffs are over.
 pub(crate) fn re_invocations(round: usize) -> String {
     batch(round, "2", Duration::from_secs(60), |order| order)
 }
 
-/// Number of messages that a response reports as failed, so that SQS keeps them; `None` for an invalid response.
+/// Number of messages that a response reports as failed, so that SQS keeps them. `None` for an invalid response.
 pub(crate) fn kept(answer: &str) -> Option<usize> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     Some(answer["batchItemFailures"].as_array()?.len())
@@ -76,7 +76,7 @@ fn millis(time: Duration) -> u128 {
     time.as_millis()
 }
 
-// Reads the real time, because the handler compares the messages' times with its own clock.
+// The real time is needed, because the handler compares the messages' times with its own clock.
 #[expect(clippy::disallowed_methods)]
 fn since_epoch() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Measures the retry handler's start time, batch times and size. Compares the handler with an empty function on the
-//! same runtime, with the handler of an earlier commit and, if `bench.sh` finds it, with a Python handler from an
+//! Measures the retry handler's start time, batch times and size, and compares them with those of an empty function on
+//! the same runtime, of the handler at an earlier commit and, if `bench.sh` finds it, of a Python handler from an
 //! article. `make bench-handler` runs this program.
 //!
-//! Compare only the ratios, because the milliseconds depend on the machine. Each ratio is between two medians. The
-//! handler and the empty function are measured alternately.
+//! Only the ratios are comparable, because the milliseconds depend on the machine. Each ratio is between two medians.
+//! The handler and the empty function are measured alternately.
 
 mod environment;
 mod events;
@@ -17,12 +17,12 @@ use crate::environment::Environment;
 
 /// Number of times that each bootstrap is started, and that each kind of first batch is measured.
 const STARTS: usize = 25;
-/// Number of batches of each kind, in one environment.
+/// Number of batches of each kind in one environment.
 const BATCHES: usize = 41;
-/// Environment variables as the template sets them. With these, the handler builds two clients besides the clients for
-/// SQS and Lambda, and writes metrics to its log.
+/// Environment variables as the template sets them. With these, the handler also builds a client for SSM, and writes
+/// metrics to its log.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
-/// Environment variables with which the handler skips two steps before the first batch: reading the pauses parameter
+/// Environment variables with which the handler skips two steps before its first batch: reading the pauses parameter
 /// and counting the messages in flight.
 const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
 const MB: f64 = 1e6;
@@ -35,7 +35,7 @@ fn main() -> io::Result<()> {
         ));
     };
     let earlier = |program: &PathBuf| program.to_str()?.strip_prefix("before=").map(PathBuf::from);
-    // Starts each program once before measuring, because the first run of a program is slower.
+    // Each program is started once before measuring, because its first run is slower.
     for bootstrap in &programs {
         Environment::start(&earlier(bootstrap).unwrap_or(bootstrap.clone()), &AS_DEPLOYED)?;
     }
@@ -91,7 +91,7 @@ fn zipped(program: &Path) -> io::Result<f64> {
 }
 
 /// Measures batches in a warm environment, and compares each median time with the median time of a call to AWS. Returns
-/// the time of the call in milliseconds.
+/// the latter, in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Gives the same batches alternately to the handler of an earlier commit and to the current handler.
+/// Gives the same batches alternately to the handler of an earlier commit and to the current one.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [
@@ -139,8 +139,8 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Measures the time from an environment's readiness to the end of its first batch, and compares this time with the
-/// time of one call to AWS.
+/// Measures the time from an environment's readiness to the end of its first batch, and compares it with the time of
+/// one call to AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

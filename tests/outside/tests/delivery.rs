@@ -1,4 +1,4 @@
-//! Common uses of comeback-delivery, with a custom batch API. The last use is a stream of ten million entries.
+//! Common uses of comeback-delivery with a custom batch API. The last one is a stream of ten million entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Sender, ServiceError};
 
-/// A batch API. In every thousandth call, the first entry fails with a transient error. The API refuses the entry 13.
+/// A batch API. In every thousandth call, the first entry fails with a transient error. Entry 13 is always refused.
 #[derive(Default)]
 struct Api(AtomicU64);
 
