@@ -29,7 +29,7 @@ LIMITS: list[Limit] = []
 
 
 def limit(*operations: str, source: str):
-    """Registers a limit of these operations: a generator of its violations."""
+    """Returns a decorator that registers a generator of violations as a limit of these operations."""
 
     def register(problems):
         LIMITS.append(Limit(operations, source, problems))

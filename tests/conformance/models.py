@@ -25,7 +25,7 @@ TYPES = {
 
 
 def problems(shape: Shape | None, value, where: str = "") -> Iterator[str]:
-    """Yields every violation of a shape by a value."""
+    """Yields each rule of the shape that the value breaks."""
     if shape is None:
         if value:
             yield f"takes no parameters, and has {sorted(value)}"

@@ -55,7 +55,7 @@ impl MiniStack {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server whose clock runs `speed` times as fast as real time, as do those of its functions: at 60, a
+    /// Starts a server whose clock runs `speed` times as fast as real time, as do its functions' clocks: at 60, a
     /// visibility timeout of a minute takes a second. The server's event source mappings still look for visible
     /// messages once per real second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {

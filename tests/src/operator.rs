@@ -18,7 +18,7 @@ use crate::stack::Stack;
 const PAGE: &str = "docs/operate.md";
 const EVERY_COMMAND: &str = "every command";
 
-/// A user who runs `comeback` against a MiniStack, with all or some permissions.
+/// A user who runs `comeback` against a MiniStack, with all permissions or only some.
 #[derive(Clone, Debug)]
 pub struct Operator(Shell);
 

@@ -85,9 +85,9 @@ impl Shell {
             .expect("the operating system has a shell")
     }
 
-    /// Starts a script that serves until the [`Background`] is dropped. Its output goes to the file `log`.
+    /// Starts a script that runs until the [`Background`] is dropped. Its output goes to the file `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
-        // The wrapper ends the script's whole process group when its standard input closes, which the kernel does even
+        // The wrapper ends the script's whole process group when its standard input closes. The kernel closes it even
         // if the test is killed. Only the wrapper traps TERM, so TERM ends every other process in the group.
         const WRAPPER: &str = "trap : TERM; sh -euc \"$0\" </dev/null & read -r _; kill -TERM 0; wait";
         let output = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;

@@ -52,7 +52,7 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
     create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-/// Language of a consumer in docs/consumer.md, which is a function that reads its SQS queue itself.
+/// Language of a consumer: a function that reads its SQS queue itself, as in docs/consumer.md.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
     /// The function in `tests/targets/sqs_consumer.py`.

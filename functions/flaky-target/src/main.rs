@@ -38,7 +38,7 @@ fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
 
-/// How an event asks this function to fail.
+/// An event's request for a failure.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Wish {

@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The CDK construct in `infra` refuses the same settings in the same words. Both are tested with one file.
+    /// The CDK construct in `infra` refuses the same settings in the same words. Both are tested against the same file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -159,8 +159,8 @@ for (const { event, all, node } of JSON.parse(require("node:fs").readFileSync(pr
     assert_passes("node", "-e", check, &[READERS.into()]);
 }
 
-/// Runs `source` in a folder with the files that docs/envelope.md copies, with the golden files as arguments. The
-/// program must print the name of each file that passes.
+/// Runs `source` in a folder with the files that docs/envelope.md copies, and passes it the golden files as arguments.
+/// The program must print the name of each file that passes.
 fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
     let files = golden_files();
     let checked = assert_passes(program, flag, source, &files);

@@ -18,7 +18,7 @@ fn python_writes_its_sample() {
     });
 }
 
-/// `native_client.cjs` replaces the native part of AWS's runtime client, which takes CMake and a C++ compiler to build.
+/// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler to build.
 /// The native part only sends the bytes that the client's JavaScript code has written.
 #[test]
 fn node_writes_its_sample() {

@@ -11,7 +11,7 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
-/// Name of a function that is not attached and reads its own queue, and of that queue.
+/// Name of a function that is not attached, and of the queue that it reads itself.
 const CONSUMER: &str = "checked-consumer";
 
 /// Shell functions for the faults' scripts.

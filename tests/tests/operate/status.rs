@@ -3,7 +3,7 @@ use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 use crate::world::World;
 
 pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) {
-    // The first retry is due in hours.
+    // The first retry is not due for hours.
     let parameters =
         "BaseBackoff=40000 MaxBackoff=43170 MaxRetries=1 Jitter=none NonRetryableErrors=Fatal Metrics=target";
     let stack = world.deploy("seen", parameters).await;

@@ -1,6 +1,6 @@
-//! Tests that the decisions of a few simulations and replays, and the figures of the contention study, stay the same to
-//! the byte. After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test
-//! repository golden`.
+//! Tests that the decisions of a few simulations and replays, and the figures of the contention study, stay the same,
+//! byte for byte. After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests
+//! --test repository golden`.
 
 use std::fmt::Debug;
 use std::process::Command;

@@ -1,5 +1,4 @@
-//! Tests the consumers in docs/consumer.md, which are functions that read an SQS queue themselves, in Python, Node.js
-//! and Rust.
+//! Tests the consumers in docs/consumer.md: functions in Python, Node.js and Rust that read an SQS queue themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -97,7 +96,7 @@ pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
         let is_taken = || orders.seen().iter().any(|seen| seen.order == order && seen.taken).then_some(());
         eventually("the order to be taken", async || is_taken()).await;
     };
-    // A cold start may take longer than the queue's own visibility timeout, so it is left to an order that succeeds.
+    // A cold start may take longer than the queue's own visibility timeout, so the first order is one that succeeds.
     queues.send(ministack, 0, 0, "OrderRefused", "").await;
     taken(0).await;
     queues.send(ministack, 1, 1, "OrderRefused", "closed until tomorrow").await;
@@ -213,7 +212,8 @@ impl Orders {
         seen.collect()
     }
 
-    /// Asserts that each run comes no earlier than the due time that the consumer logged for the failure before it.
+    /// Asserts that the consumer logged a line for each failure, and that no message came back sooner than a second
+    /// after it failed.
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();

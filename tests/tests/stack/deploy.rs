@@ -53,7 +53,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     .await;
     assert_eq!(succeeded["attempt"], 3);
     // Updating the stack ends the handler's execution environment, which loses its current batch. So no other event may
-    // be waiting by now.
+    // be waiting at this point.
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
@@ -160,7 +160,7 @@ fn with_built_handler(shell: Shell) -> Shell {
         .with("CARGO", cargo)
 }
 
-/// An endpoint that closes every connection without a response, and a list of the operations requested of it.
+/// An endpoint that closes every connection without a response, and a list of the operations that clients requested.
 fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));

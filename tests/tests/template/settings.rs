@@ -205,8 +205,8 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     (!given.is_empty()).then(|| refused.collect())
 }
 
-/// Names of the template's rules that these variables break. The rules are evaluated as CloudFormation does it, but
-/// only with the functions that they use.
+/// Names of the template's rules that these variables break. The rules are evaluated as in CloudFormation, but only
+/// with the functions that they use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);

@@ -10,7 +10,7 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use super::transport::TrustedFile;
 
-/// Services that the handler calls, as environment variables name them.
+/// Services that the handler calls, as named in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
 /// Variables that provide credentials. Lambda sets the access key. In a container, or in a function with SnapStart, the

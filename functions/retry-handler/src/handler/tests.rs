@@ -37,7 +37,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     (Handler::new(config, aws), requests)
 }
 
-/// Makes a message from the named queue, received for the first time.
+/// Makes a message that is received from the named queue for the first time.
 fn message(id: &str, queue: &str) -> Value {
     let record = json!({"requestContext": {"functionArn": TARGET}, "requestPayload": {}});
     json!({

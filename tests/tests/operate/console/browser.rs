@@ -33,7 +33,7 @@ impl Running {
         running
     }
 
-    /// Starts the console on the demonstration, which needs no account.
+    /// Starts the console with the demonstration, which needs no account.
     pub(crate) async fn start_demonstration(name: &str) -> Self {
         Self::start(&Operator::without_an_account(), name, "--demo").await
     }

@@ -1,5 +1,5 @@
-//! Tests the night shift that docs/console.md describes, by mouse and by keyboard, on the demonstration, which needs
-//! neither an AWS account nor MiniStack.
+//! Tests the night shift that docs/console.md describes, by mouse and by keyboard. It uses the demonstration, which
+//! needs neither an AWS account nor MiniStack.
 
 use serde_json::json;
 

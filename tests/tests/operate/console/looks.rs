@@ -1,4 +1,4 @@
-//! Tests how the console's pages look, on the demonstration. axe-core checks each page in a wide, light window and in a
+//! Tests how the console's pages look in the demonstration. axe-core checks each page in a wide, light window and in a
 //! narrow, dark one. The pictures in README.md and docs/console.md must be up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.

@@ -136,7 +136,7 @@ pub(crate) async fn nothing_is_hidden_for_over_twelve_hours(stand: &impl Stand) 
     let over = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS + 1)]).await;
     assert_eq!(over, [stand.differs(Difference::HidesOverTwelveHours)]);
     // SQS counts the 12 hours from the receive, which was a moment ago, so it now refuses a full 12 hours. The handler
-    // therefore stays 30 s below.
+    // therefore hides a message for at most 12 hours less 30 s.
     let in_all = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS)]).await;
     assert_eq!(in_all, [stand.differs(Difference::HidesOverTwelveHours)]);
     assert_eq!(stand.hide(&[(&received.receipt_handle, TWELVE_HOURS - 30)]).await, [true]);
