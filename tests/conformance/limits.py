@@ -86,14 +86,14 @@ def bytes_of_messages(parameters):
     # A whole batch has the same size limit as one message.
     total = sum(map(message_bytes, messages(parameters)))
     if total > MESSAGE_BYTES:
-        yield f"{total} bytes are sent at once, and the most is {MESSAGE_BYTES}"
+        yield f"{total} bytes are sent at once; the maximum is {MESSAGE_BYTES}"
 
 
 @limit(*SENDS, source=SEND_MESSAGE)
 def delay(parameters):
     for message in messages(parameters):
         if not 0 <= message.get("DelaySeconds", 0) <= 900:
-            yield f"DelaySeconds is {message['DelaySeconds']}, and the most is 900"
+            yield f"DelaySeconds is {message['DelaySeconds']}; the maximum is 900"
 
 
 @limit(*SENDS, source=METADATA)
@@ -102,7 +102,7 @@ def attribute_names(parameters):
         if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) or len(name) > 256:
             yield f"a message attribute is named {name!r}"
         elif re.match(r"(aws|amazon)\.", name, re.IGNORECASE):
-            yield f"a message attribute has a name of AWS: {name!r}"
+            yield f"a message attribute has a name reserved by AWS: {name!r}"
 
 
 @limit(*SENDS, source=METADATA)
@@ -138,7 +138,7 @@ def system_attributes(parameters):
 def batch(parameters):
     ids = [entry["Id"] for entry in parameters["Entries"]]
     if not 1 <= len(ids) <= 10:
-        yield f"a batch has {len(ids)} entries, and the most is 10"
+        yield f"a batch has {len(ids)} entries; the maximum is 10"
     if len(set(ids)) < len(ids):
         yield f"the ids of a batch repeat: {ids}"
     for id in ids:
@@ -150,7 +150,7 @@ def batch(parameters):
 def visibility_timeout(parameters):
     for entry in messages(parameters):
         if not 0 <= entry.get("VisibilityTimeout", 0) <= 43_200:
-            yield f"VisibilityTimeout is {entry['VisibilityTimeout']}, and the most is 43200"
+            yield f"VisibilityTimeout is {entry['VisibilityTimeout']}; the maximum is 43200"
 
 
 @limit("sqs:ReceiveMessage", source=SQS + "APIReference/API_ReceiveMessage.html")
@@ -163,9 +163,9 @@ def receive(parameters):
 @limit("ssm:PutParameter", source=SSM)
 def standard_parameter(parameters):
     if parameters.get("Tier", "Standard") == "Standard" and size(parameters["Value"]) > 4_096:
-        yield f"a value has {size(parameters['Value'])} bytes, and the most of a standard parameter is 4096"
+        yield f"a value has {size(parameters['Value'])} bytes; the maximum of a standard parameter is 4096"
     if "{{" in parameters["Value"]:
-        yield "a value holds {{, with which it would name another parameter"
+        yield "a value contains {{, which would refer to another parameter"
 
 
 @limit("ssm:PutParameter", source=SSM)
@@ -174,14 +174,14 @@ def parameter_name(parameters):
     if not re.fullmatch(r"[A-Za-z0-9_./-]{1,1011}", name) or name.count("/") > 15:
         yield f"a parameter is named {name!r}"
     if re.match(r"/?(aws|ssm)", name, re.IGNORECASE):
-        yield f"a parameter has a name of AWS: {name!r}"
+        yield f"a parameter has a name reserved by AWS: {name!r}"
 
 
 @limit("cloudwatch:GetMetricData", source=CLOUDWATCH + "APIReference/API_GetMetricData.html")
 def metric_queries(parameters):
     ids = [query["Id"] for query in parameters["MetricDataQueries"]]
     if len(ids) > 500:
-        yield f"{len(ids)} metrics are asked for at once, and the most is 500"
+        yield f"{len(ids)} metrics are requested at once; the maximum is 500"
     if len(set(ids)) < len(ids):
         yield f"the ids of queries repeat: {ids}"
     for id in ids:
@@ -209,16 +209,16 @@ def dimensions(parameters):
 @limit("cloudwatch:DeleteAlarms", source=CLOUDWATCH + "APIReference/API_DeleteAlarms.html")
 def deleted_alarms(parameters):
     if len(parameters["AlarmNames"]) > 100:
-        yield f"{len(parameters['AlarmNames'])} alarms are deleted at once, and the most is 100"
+        yield f"{len(parameters['AlarmNames'])} alarms are deleted at once; the maximum is 100"
 
 
 @limit("lambda:TagResource", source=LAMBDA + "dg/configuration-tags.html")
 def tags(parameters):
     if len(parameters["Tags"]) > 50:
-        yield f"{len(parameters['Tags'])} tags are set, and the most is 50"
+        yield f"{len(parameters['Tags'])} tags are set; the maximum is 50"
     for key in parameters["Tags"]:
         if key.lower().startswith("aws:"):
-            yield f"the tag {key!r} has a name of AWS"
+            yield f"the tag {key!r} has a name reserved by AWS"
 
 
 @limit("lambda:UpdateFunctionConfiguration", source=LAMBDA + "dg/gettingstarted-limits.html")
@@ -226,14 +226,14 @@ def environment(parameters):
     variables = parameters.get("Environment", {}).get("Variables", {})
     total = size(json.dumps(variables, ensure_ascii=False, separators=(",", ":")))
     if total > 4_096:
-        yield f"the environment has {total} bytes, and the most is 4096"
+        yield f"the environment has {total} bytes; the maximum is 4096"
 
 
 @limit("lambda:Invoke", source=LAMBDA + "dg/gettingstarted-limits.html")
 def payload(parameters):
     sent = parameters.get("Payload", b"")
     if len(sent) > MESSAGE_BYTES:
-        yield f"a payload has {len(sent)} bytes, and the most is {MESSAGE_BYTES}"
+        yield f"a payload has {len(sent)} bytes; the maximum is {MESSAGE_BYTES}"
 
 
 @limit("lambda:Invoke", source=LAMBDA + "api/API_Invoke.html")
@@ -252,7 +252,7 @@ def function_name(parameters):
     # The name is taken out of the ARN, because the model limits only the length of the whole ARN.
     name = re.sub(r"^(arn:[^:]+:lambda:[^:]+:)?(\d{12}:)?(function:)?", "", parameters["FunctionName"]).split(":")[0]
     if len(name) > 64:
-        yield f"the function's name has {len(name)} characters, and the most is 64: {name}"
+        yield f"the function's name has {len(name)} characters; the maximum is 64: {name}"
 
 
 @limit("logs:FilterLogEvents", source=DOCS + "AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html")
@@ -266,7 +266,7 @@ def inline_policy(parameters):
     # IAM does not count white space.
     characters = len(re.sub(r"\s", "", parameters["PolicyDocument"]))
     if characters > 10_240:
-        yield f"a policy has {characters} characters, and the most of a role's inline policies is 10240"
+        yield f"a policy has {characters} characters; the maximum of a role's inline policies is 10240"
 
 
 @limit("iam:PutRolePolicy", source=DOCS + "IAM/latest/APIReference/API_PutRolePolicy.html")
@@ -281,7 +281,7 @@ def policy_is_json(parameters):
 def stack_parameters(parameters):
     for it in parameters.get("Parameters", []):
         if size(it.get("ParameterValue", "")) > 4_096:
-            yield f"the parameter {it['ParameterKey']} has {size(it['ParameterValue'])} bytes, and the most is 4096"
+            yield f"the parameter {it['ParameterKey']} has {size(it['ParameterValue'])} bytes; the maximum is 4096"
 
 
 @limit(

@@ -39,7 +39,7 @@ def problems(shape: Shape | None, value, where: str = "") -> Iterator[str]:
         case "structure":
             for name in shape.required_members:
                 if value.get(name) is None:
-                    yield f"{joined(where, name)} is required, and missing"
+                    yield f"{joined(where, name)} is required but missing"
             for name, part in value.items():
                 if name not in shape.members:
                     yield f"{joined(where, name)} is not in the model"
@@ -77,9 +77,9 @@ def outside(shape: Shape, value, where: str) -> Iterator[str]:
             return
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     if low is not None and size < low:
-        yield f"{where} is {size} {what}".rstrip() + f", and the least is {low}"
+        yield f"{where} is {size} {what}".rstrip() + f"; the minimum is {low}"
     if high is not None and size > high:
-        yield f"{where} is {size} {what}".rstrip() + f", and the most is {high}"
+        yield f"{where} is {size} {what}".rstrip() + f"; the maximum is {high}"
 
 
 @functools.cache

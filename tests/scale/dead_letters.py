@@ -154,11 +154,11 @@ def main():
     counted = sum(group["count"] for group in json.loads(groups)["groups"])
     redriven = json.loads(some)["redriven"] + json.loads(rest)["redriven"]
     if [counted, redriven, int(there)] != [LETTERS] * 3:
-        sys.exit(f"{counted} letters were listed, {redriven} redriven, and {there} are in the retry queue")
+        sys.exit(f"{counted} dead-letters were listed, {redriven} redriven, and {there} are in the retry queue")
     if not (one and small and flat and held and all_flat):
         sys.exit(f"a command needed more than {MOST_MEGABYTES} MB")
     if not is_scanned:
-        sys.exit("the console was late, or needed too much memory")
+        sys.exit("the console was too slow, or needed too much memory")
 
 
 if __name__ == "__main__":

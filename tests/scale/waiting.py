@@ -97,7 +97,7 @@ def main():
             server.terminate()
             server.wait()
     if not all(ok):
-        sys.exit(f"a command needed more than {MOST_MEGABYTES} MB, or did not find every event that waits; or the console was late or large")
+        sys.exit(f"a command needed more than {MOST_MEGABYTES} MB, or did not find every waiting event, or the console was too slow or too large")
 
 
 if __name__ == "__main__":

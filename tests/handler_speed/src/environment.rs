@@ -1,5 +1,5 @@
-//! An execution environment of a function: the process, and the services that it calls on the loopback interface. These
-//! are the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
+//! A function's execution environment: the process, and the services that it calls on the loopback interface. These are
+//! the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// Number of times that each bootstrap is started, and that each kind of first batch is measured.
+/// Number of starts of each bootstrap, and of measurements of each kind of first batch.
 const STARTS: usize = 25;
 /// Number of batches of each kind in one environment.
 const BATCHES: usize = 41;

@@ -2,7 +2,7 @@
 //!
 //! The tools of `make tools` must be installed.
 
-#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+#![expect(clippy::unwrap_used, reason = "this crate contains only tests")]
 
 mod dynamodb;
 mod eventbridge;

@@ -15,8 +15,8 @@ const EVENTS: u64 = 1_000;
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff takes an hour, which is much longer than the `PATIENCE` of `eventually` at each step. So only the
-/// operator's request can bring the events back.
+/// Each backoff takes an hour, which is much longer than `eventually` waits at each step. So only the operator's
+/// request can bring the events back.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // With `HideUpTo=always`, no message is moved even if counting the messages in flight takes longer than the handler
     // allows.

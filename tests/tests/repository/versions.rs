@@ -54,7 +54,7 @@ fn python_packages_have_the_version() {
     }
 }
 
-/// The tag of the handler's function has the version, because `comeback status` shows it.
+/// The handler's function is tagged with the version, because `comeback status` shows the tag.
 #[test]
 fn handlers_tag_has_the_version() {
     let tag = format!("Tags: {{ \"comeback:version\": \"{VERSION}\" }}");

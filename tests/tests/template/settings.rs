@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The start of a variable's row in docs/settings.md, up to its meaning. In the page, that last cell goes on with text
-/// and links.
+/// The start of a variable's row in docs/settings.md, up to its meaning. On the page, that cell continues with more
+/// text and links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {

@@ -81,7 +81,7 @@ impl Browser {
         let tab = chromium.open_tab();
         let mut browser = Self { chromium, tab, origin: running.origin() };
         browser.chromium.look(WIDE);
-        // On a busy machine, a code may expire before the browser opens its address.
+        // On a busy machine, a sign-in code may expire before the browser opens its address.
         let is_refused = "document.body.innerText.includes('This code is invalid')";
         loop {
             browser.chromium.visit(&running.way_in().await);

@@ -421,7 +421,7 @@ async fn container_credentials_use_its_token() {
 }
 
 #[tokio::test]
-#[ignore = "the test before it runs it, with the variables of a container"]
+#[ignore = "run by the test above, with a container's variables"]
 async fn an_invoke_in_a_container() {
     let environment = SdkSettings::read(|name| std::env::var(name).ok()).unwrap();
     assert_eq!(invoke(&Aws::new(&environment.sdk_config(connecting()), None)).await, Ok(None));
