@@ -158,7 +158,7 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Parses the bytes as a target's event: a payload, an envelope, or not JSON at all. Then puts the event into an
+/// Parses the bytes as a target's event: a payload, an envelope, or not JSON at all. A parsed event is put into an
 /// envelope again, with an id made of characters from the event.
 ///
 /// # Panics

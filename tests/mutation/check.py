@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants bugs in a copy of the tree, one at a time, and shows the tests that catch each. Each patch beside this file is a bug.
+"""Plants bugs in a copy of the tree, one at a time, and shows the tests that catch each. Each patch in this folder is a bug.
 
     check.py [NAME...]  plants all bugs, or those whose names contain a NAME; takes a few minutes
     check.py --planted  checks only that each patch still applies

@@ -59,7 +59,7 @@ def row(name, command, reference):
 
 
 def is_as_good(moved, ideal):
-    """Returns true if a run with moves stays within the queue's limit, and delivers hardly later than the ideal."""
+    """Returns true if a run with moves stays within the queue's limit, and delivers at most 1 % later than the ideal."""
     moved_p99, ideal_p99 = (run["recovery_delay_ms"]["p99"] for run in (moved, ideal))
     return moved["delivered"] == ideal["delivered"] and moved["peak_in_flight"] < 120_000 and moved_p99 <= 1.01 * ideal_p99
 

@@ -4,10 +4,10 @@
     build the functions                               before the servers, whose clocks do not wait for a compiler
     lint templates, test construct and clients        before the servers: the construct's tests have time limits
     test the stack | test with other servers          together: both mostly wait
-    test without servers, and the documentation       beside the four above, in the time that they leave
+    test without servers, and the documentation       alongside the four above, in the time that they leave
     check the recorded requests                       the requests that the servers got
 
-A stage that runs beside others prints its output when it ends.
+A stage that runs alongside others prints its output when it ends.
 """
 
 import os

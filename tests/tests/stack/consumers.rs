@@ -15,7 +15,7 @@ use crate::world::World;
 const MESSAGES: u64 = 200;
 /// Wait that some orders request once with `RetryAfter`, in seconds. The actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Seconds by which a run may seem too early, because clocks differ and SQS counts whole seconds.
+/// Seconds by which a run may come early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {

@@ -261,8 +261,9 @@ impl<'m> Orders<'m> {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {
             assert_eq!(later.event, self.event(later.order));
-            // A handler that is killed after a re-invocation repeats it, and a second chain of retries then runs beside
-            // the first. A retry does not identify its chain, so each is compared with the chain that began first.
+            // A handler that is killed after a re-invocation repeats it, and a second chain of retries then runs
+            // alongside the first. A retry does not identify its chain, so each is compared with the chain that began
+            // first.
             let before =
                 seen.iter().filter(|seen| (seen.order, seen.attempt + 1) == (later.order, later.attempt));
             let earlier = before.min_by(|a, b| a.at.total_cmp(&b.at));
