@@ -2,10 +2,10 @@
 """Compares the speed of `comeback contention` with that of the Python program in this folder.
 
 The two programs take turns at running the same cells, each time in a new process. Only the best
-time of each counts, which leaves out delays caused by other work. The default is a part of the published
-grid with 20 runs per point; `--whole-grid` is the whole grid with 100 runs per point, which takes
-Python over a minute. Also checks that `--reference` prints what the Python program prints. Needs
-only Python 3 and its standard library.
+time of each counts, which leaves out delays caused by other work. The default is a part of the
+published grid with 20 runs per point; `--whole-grid` is the whole grid with 100 runs per point,
+which takes Python over a minute. Also checks that `--reference` prints what the Python program
+prints. Needs only Python 3 and its standard library.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-//! Tests of `comeback ui` in a real browser, with a deployed stack.
+//! Tests of `comeback ui` in a real browser, on a deployed stack or on the demonstration.
 
 mod browser;
 pub(crate) mod dead_letters;

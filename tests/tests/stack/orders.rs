@@ -183,7 +183,6 @@ pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
 /// A target that is down while a file exists, and that records its invocations in another file.
 pub(crate) struct Orders<'m> {
     ministack: &'m MiniStack,
-    /// Name of the target function.
     target: String,
     outage: PathBuf,
     ledger: PathBuf,

@@ -96,7 +96,6 @@ pub(crate) async fn enable(ministack: &MiniStack, handler: &str, enabled: bool) 
     change.send().await.expect("Lambda changes the mapping");
 }
 
-/// The event source mapping of a retry handler.
 pub(crate) async fn mapping(ministack: &MiniStack, handler: &str) -> EventSourceMappingConfiguration {
     let mappings = ministack.lambda.list_event_source_mappings().function_name(handler).send().await;
     mappings.expect("Lambda answers").event_source_mappings.unwrap_or_default().remove(0)

@@ -35,8 +35,8 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// Maximum idle time of a connection that is reused. After longer, the other end may have closed it while Lambda kept
-/// the process frozen, and an `Invoke` on a closed connection would count as unanswered.
+/// Maximum idle time of a connection that is reused. After a longer idle time, the other end may have closed the
+/// connection while Lambda kept the process frozen. An `Invoke` on a closed connection would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a response's body. AWS sends the handler no response over 100 KiB. A larger one comes from something

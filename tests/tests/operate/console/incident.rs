@@ -100,7 +100,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.keys(&["Escape"]);
     assert_eq!(browser.ask(has_dialog), false);
 
-    // The operator searches for the waiting events with an error, and then pauses their function from the first page.
+    // The operator searches for waiting events by their error, and then pauses their function from the first page.
     browser.keys(&["/"]);
     browser.types("connecttimeout");
     browser.keys_lead_on(&["Enter"]).await;
