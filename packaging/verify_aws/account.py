@@ -27,7 +27,7 @@ class Account:
         try:
             identity = session.client("sts").get_caller_identity()
         except (BotoCoreError, ClientError) as error:
-            raise Refused(f"no credentials that AWS takes: set AWS_PROFILE, or log in ({error})") from error
+            raise Refused(f"no credentials that AWS accepts: set AWS_PROFILE, or log in ({error})") from error
         self.number = identity["Account"]
         self.partition = identity["Arn"].split(":")[1]
         # An emulator can confirm only some of the facts about AWS, and needs no long waits.

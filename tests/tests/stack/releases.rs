@@ -163,7 +163,7 @@ pub(crate) async fn verify_aws_refuses_to_begin_blindly(world: &World) {
         ),
         (
             format!("env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY {SCRIPT} --yes"),
-            "verify-aws: no credentials that AWS takes: set AWS_PROFILE, or log in (Unable to locate credentials)\n",
+            "verify-aws: no credentials that AWS accepts: set AWS_PROFILE, or log in (Unable to locate credentials)\n",
         ),
         (
             format!("env -u AWS_REGION -u AWS_DEFAULT_REGION {SCRIPT} --yes"),
