@@ -200,10 +200,16 @@ fn in_words(setting: &Setting, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::Timestamp;
+    use comeback_operate::aws::simulated::Sample;
+    use comeback_operate::{Operator, Which};
+
     use super::*;
 
-    fn rows(variables: &[(&str, &str)], function: &str) -> Vec<[String; 3]> {
-        let mut deployment = Deployment::sample();
+    async fn rows(variables: &[(&str, &str)], function: &str) -> Vec<[String; 3]> {
+        let aws = Sample::new(Timestamp::from_secs(1_700_000_000)).build();
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        let mut deployment = operator.deployment().await.unwrap();
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         deployment.variables.extend(variables);
         let policies = deployment.policies().unwrap();
@@ -219,20 +225,20 @@ mod tests {
         row.map(|[_, value, from]| (value.clone(), from.clone()))
     }
 
-    #[test]
-    fn each_value_says_where_it_comes_from() {
+    #[tokio::test]
+    async fn each_value_says_where_it_comes_from() {
         let variables = [
             ("MAX_AGE", "172800"),
             ("BASE_BACKOFF", "10"),
             ("POLICIES", "orders MAX_AGE=2h BACKOFFS=20s,5m; ord* JITTER=none"),
         ];
         let pair = |value: &str, from: &str| Some((value.to_owned(), from.to_owned()));
-        let orders = rows(&variables, "orders");
+        let orders = rows(&variables, "orders").await;
         assert_eq!(of(&orders, "MAX_AGE"), pair("2h", "POLICIES, entry orders"));
         assert_eq!(of(&orders, "BACKOFFS"), pair("20s,5m", "POLICIES, entry orders"));
         assert_eq!((of(&orders, "BASE_BACKOFF"), of(&orders, "MAX_BACKOFF")), (None, None), "replaced");
         assert_eq!(of(&orders, "JITTER"), pair("full", "default"), "the first entry alone counts");
-        let others = rows(&variables, "export");
+        let others = rows(&variables, "export").await;
         assert_eq!(of(&others, "MAX_AGE"), pair("2d", "stack comeback, parameter MaxAge"));
         assert_eq!(of(&others, "BASE_BACKOFF"), pair("10s", "default"), "as the template writes it");
         assert_eq!(of(&others, "BACKOFFS"), None);

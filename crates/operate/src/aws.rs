@@ -6,8 +6,6 @@
 //! exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the resource. The clock is part
 //! of the account, because a simulated account has its own clock.
 
-#[cfg(any(test, feature = "simulated"))]
-pub mod contract;
 #[cfg(feature = "sdk")]
 pub mod sdk;
 #[cfg(any(test, feature = "simulated"))]
@@ -92,9 +90,8 @@ pub trait Aws: fmt::Debug {
         revision: Option<String>,
     ) -> Result<(), Failure>;
 
-    /// `lambda:InvokeFunction`: invokes a function asynchronously. Returns the request id, or `None` if Lambda's
-    /// response has no request id.
-    async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure>;
+    /// `lambda:InvokeFunction`: invokes a function asynchronously. Returns the request id.
+    async fn invoke_async(&self, function: &str, payload: &str) -> Result<String, Failure>;
 
     /// `lambda:GetAccountSettings`: reads the account's limits on concurrent invocations. Returns `None` if Lambda
     /// returns no limits.
@@ -277,13 +274,12 @@ pub enum UpdateStatus {
 }
 
 /// The name of a function, followed by the qualifier if there is one.
-#[cfg(any(test, feature = "sdk", feature = "simulated"))]
-fn qualified(name: &str, qualifier: Option<&str>) -> String {
+pub(crate) fn qualified(name: &str, qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
 
 /// The settings for asynchronous invocations of one qualifier. In each field, `None` stands for Lambda's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
     pub retries: Option<i32>,
@@ -325,23 +321,6 @@ impl Mapping {
     /// Returns true if the mapping passes messages to the handler, or is about to do so.
     pub fn feeds(&self) -> bool {
         matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
-    }
-}
-
-#[cfg(test)]
-impl Mapping {
-    pub(crate) fn sample() -> Self {
-        Self {
-            uuid: "6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10".into(),
-            function_arn: "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler".into(),
-            queue_arn: "arn:aws:sqs:eu-west-1:123456789012:retries".into(),
-            state: "Enabled".into(),
-            batch_size: 10,
-            window: Duration::ZERO,
-            reports_failures: true,
-            maximum_concurrency: Some(10),
-            maximum_pollers: None,
-        }
     }
 }
 

@@ -305,38 +305,53 @@ pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-#[cfg(any(test, feature = "simulated"))]
-impl Deployment {
-    /// A test deployment with `orders` on its allow-list and without an event source mapping.
-    pub fn sample() -> Self {
-        let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
-        let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));
-        let variables = [
-            ("DEAD_LETTER_QUEUE_URL".to_owned(), dead_letter_queue.url.clone()),
-            ("TARGET_FUNCTIONS".to_owned(), function("orders")),
-        ];
-        Self {
-            stack: Some("comeback".into()),
-            handler: "retry-handler".into(),
-            version: Some("0.1.0".into()),
-            never_runs: false,
-            handler_arn: function("retry-handler").parse().expect("BUG: a sample that is no ARN"),
-            role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
-            timeout: Duration::from_secs(60),
-            log_group: "/aws/lambda/retry-handler".into(),
-            log_level: None,
-            variables: variables.into(),
-            mapping: None,
-            retry_queue,
-            dead_letter_queue,
-            place_flags: String::new(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Deployment {
+        /// A test deployment with `orders` on its allow-list and without an event source mapping.
+        pub(crate) fn sample() -> Self {
+            let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+            let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));
+            let variables = [
+                ("DEAD_LETTER_QUEUE_URL".to_owned(), dead_letter_queue.url.clone()),
+                ("TARGET_FUNCTIONS".to_owned(), function("orders")),
+            ];
+            Self {
+                stack: Some("comeback".into()),
+                handler: "retry-handler".into(),
+                version: Some("0.1.0".into()),
+                never_runs: false,
+                handler_arn: function("retry-handler").parse().unwrap(),
+                role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
+                timeout: Duration::from_secs(60),
+                log_group: "/aws/lambda/retry-handler".into(),
+                log_level: None,
+                variables: variables.into(),
+                mapping: None,
+                retry_queue,
+                dead_letter_queue,
+                place_flags: String::new(),
+            }
+        }
+    }
+
+    impl Mapping {
+        pub(crate) fn sample() -> Self {
+            Self {
+                uuid: "6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10".into(),
+                function_arn: "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler".into(),
+                queue_arn: "arn:aws:sqs:eu-west-1:123456789012:retries".into(),
+                state: "Enabled".into(),
+                batch_size: 10,
+                window: Duration::ZERO,
+                reports_failures: true,
+                maximum_concurrency: Some(10),
+                maximum_pollers: None,
+            }
+        }
+    }
 
     #[test]
     fn handler_is_stopped_for_each_reason() {

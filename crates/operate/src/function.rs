@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use comeback_engine::{FunctionArn, short_name};
-use serde::Serialize;
 
 use crate::account::Account;
-use crate::aws::{Configuration, Function, InvokeSettings};
+use crate::aws::{Configuration, Function, InvokeSettings, qualified};
+use crate::deployment::queue::parsed;
 use crate::failure::Failure;
 use crate::rights::role_name;
 
@@ -120,7 +120,7 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
 /// A Lambda function that Comeback retries or could retry, with the function's settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The function's name, without a qualifier.
     pub name: String,
@@ -195,7 +195,6 @@ impl Target {
             value => Ok(value.to_owned()),
         };
         let arn = named(&configuration.arn, "ARN")?;
-        let unqualified = arn.parse::<FunctionArn>().map(|arn| arn.unqualified().to_string());
         Ok(Self {
             name: named(&configuration.name, "name")?,
             qualifier: function.qualifier.clone(),
@@ -209,7 +208,7 @@ impl Target {
             reserved_concurrency: own.reserved_concurrency,
             dead_letter: configuration.dead_letter,
             tags: own.tags,
-            arn: unqualified.map_err(|problem| Failure::could_not(format!("{arn} {problem}")))?,
+            arn: parsed::<FunctionArn>(&arn)?.unqualified().to_string(),
         })
     }
 
@@ -221,7 +220,7 @@ impl Target {
 
     /// The function's name, followed by `:` and the qualifier, if there is one.
     pub fn named(&self, qualifier: Option<&str>) -> String {
-        qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
+        qualified(&self.name, qualifier)
     }
 
     /// The requested qualifier's settings for asynchronous invocations.
@@ -238,21 +237,6 @@ impl Target {
     /// function has no such tag.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
-    }
-}
-
-#[cfg(test)]
-impl Target {
-    /// A test function named `orders`, which is not attached.
-    pub(crate) fn sample() -> Self {
-        Self {
-            name: "orders".into(),
-            arn: "arn:aws:lambda:eu-west-1:123456789012:function:orders".into(),
-            role_arn: "arn:aws:iam::123456789012:role/orders-role".into(),
-            runtime: Some("python3.12".into()),
-            timeout: Duration::from_secs(3),
-            ..Self::default()
-        }
     }
 }
 
@@ -297,6 +281,20 @@ pub async fn get_function(account: &Account, name: &str) -> Result<Function, Fai
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Target {
+        /// A test function named `orders`, which is not attached.
+        pub(crate) fn sample() -> Self {
+            Self {
+                name: "orders".into(),
+                arn: "arn:aws:lambda:eu-west-1:123456789012:function:orders".into(),
+                role_arn: "arn:aws:iam::123456789012:role/orders-role".into(),
+                runtime: Some("python3.12".into()),
+                timeout: Duration::from_secs(3),
+                ..Self::default()
+            }
+        }
+    }
 
     #[test]
     fn a_suggested_name_can_be_read_back() {

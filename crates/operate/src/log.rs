@@ -71,31 +71,29 @@ pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     ids.contains(&Some(id))
 }
 
-/// A log line about the first message of event `k-1`, for tests. Each entry in `fields` adds a field to the line or
-/// replaces one. A `null` removes the field.
-///
-/// # Panics
-///
-/// Panics if the result is not a valid line.
-#[cfg(any(test, feature = "simulated"))]
-pub fn test_line(fields: serde_json::Value) -> LogLine<'static> {
-    let mut line = serde_json::json!({
-        "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",
-        "target": "arn:orders", "retry": 1, "request_id": "r-0", "error_type": "TargetDown",
-        "first_failure": "1970-01-01T00:01:40Z",
-    });
-    if let (Some(known), serde_json::Value::Object(fields)) = (line.as_object_mut(), fields) {
-        known.extend(fields);
-        known.retain(|_, value| !value.is_null());
-    }
-    LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
-}
+#[cfg(test)]
+pub(crate) use tests::test_line;
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A log line about the first message of event `k-1`, for tests. Each entry in `fields` adds a field to the line or
+    /// replaces one. A `null` removes the field.
+    pub(crate) fn test_line(fields: serde_json::Value) -> LogLine<'static> {
+        let mut line = serde_json::json!({
+            "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",
+            "target": "arn:orders", "retry": 1, "request_id": "r-0", "error_type": "TargetDown",
+            "first_failure": "1970-01-01T00:01:40Z",
+        });
+        if let (Some(known), serde_json::Value::Object(fields)) = (line.as_object_mut(), fields) {
+            known.extend(fields);
+            known.retain(|_, value| !value.is_null());
+        }
+        LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
+    }
 
     const NOW: &str = "2026-09-14T15:46:54.145Z";
 

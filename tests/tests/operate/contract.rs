@@ -1,14 +1,17 @@
 //! Tests that MiniStack fulfils the contract of `comeback-operate`'s port to AWS. That crate's own tests check the
 //! simulated account against the same contract.
 
+#[path = "../../../crates/operate/src/aws/simulated/tests/contract.rs"]
+#[expect(clippy::unwrap_used, reason = "it is a test, and a unit test of another crate too")]
+mod port;
+
 use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_operate::aws::Aws as _;
-use comeback_operate::aws::contract::{self, Fixture};
 use comeback_operate::aws::sdk::SdkAws;
+use comeback_operate::aws::{self, Aws as _};
 use comeback_tests::{MiniStack, plain_target};
 
-use crate::attach::aws;
+use crate::attach;
 use crate::world::World;
 
 const TOPIC: &str = "arn:aws:sns:eu-south-2:000000000000:on-call";
@@ -17,16 +20,19 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
     const NAME: &str = "port";
     let ministack = world.ministack().await;
     plain_target(ministack, NAME).await;
-    aws(ministack, &format!("lambda publish-version --function-name {NAME}"));
-    aws(ministack, &format!("lambda create-alias --function-name {NAME} --name live --function-version 1"));
-    let port = SdkAws::new(ministack.config());
+    attach::aws(ministack, &format!("lambda publish-version --function-name {NAME}"));
+    attach::aws(
+        ministack,
+        &format!("lambda create-alias --function-name {NAME} --name live --function-version 1"),
+    );
+    let aws = SdkAws::new(ministack.config());
     let queue = ministack.sqs.create_queue().queue_name(NAME);
     let queue = queue.attributes(QueueAttributeName::VisibilityTimeout, "600").send().await;
     let url = queue.expect("SQS makes a queue").queue_url.expect("a queue has a URL");
-    let attributes = port.queue_attributes(&url, &["QueueArn"]).await;
+    let attributes = aws.queue_attributes(&url, &["QueueArn"]).await;
     let queue_arn = attributes.expect("SQS answers").expect("the queue exists")["QueueArn"].clone();
-    write_log(ministack, "/port", port.now().as_millis() as i64, &["one k-1", "two k-2"]).await;
-    let fixture = Fixture {
+    write_log(ministack, "/port", aws.now().as_millis() as i64, &["one k-1", "two k-2"]).await;
+    let fixture = port::Fixture {
         function: NAME.into(),
         function_arn: MiniStack::function_arn(NAME),
         alias: "live".into(),
@@ -37,7 +43,7 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
         topic: TOPIC.into(),
         log_group: "/port".into(),
     };
-    contract::all(&port, &fixture).await;
+    port::all(&aws, &fixture).await;
 }
 
 /// Writes log lines to a new log group, all with the same time.

@@ -45,9 +45,8 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
 mod tests {
     use comeback_engine::Timestamp;
     use comeback_operate::aws::simulated::{Sample, function_arn};
-    use comeback_operate::log::test_line;
     use comeback_operate::{Operator, Which};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::terminal::tests::plain;
@@ -67,15 +66,17 @@ mod tests {
         let logs = |group: &str, at: Timestamp, line: String| {
             aws.state().log_groups.get_mut(group).unwrap().write(at, "s", line);
         };
-        for (at, mut line) in [
+        for (at, action) in [
             (failed, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 1})),
             (invoked, json!({"action": "reinvoke", "due": due, "invoke_request_id": retry})),
         ] {
-            let members =
-                json!({"timestamp": at, "key": key, "request_id": key, "target": function_arn("orders")});
-            let Value::Object(members) = members else { unreachable!() };
-            line.as_object_mut().unwrap().extend(members);
-            logs(Sample::LOG_GROUP, at, serde_json::to_string(&test_line(line)).unwrap());
+            let mut line = json!({
+                "timestamp": at, "level": "INFO", "v": 1, "message_id": "m-1", "key": key, "request_id": key,
+                "target": function_arn("orders"), "retry": 1, "error_type": "TargetDown",
+                "first_failure": "1970-01-01T00:01:40Z",
+            });
+            line.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
+            logs(Sample::LOG_GROUP, at, line.to_string());
         }
         logs("/aws/lambda/orders", ended, format!("REPORT RequestId: {retry}\tDuration: 2 ms"));
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));

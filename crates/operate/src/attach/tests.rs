@@ -600,10 +600,7 @@ impl Facts {
         if self.may_send {
             role.policies.insert("queues".into(), policy(&["sqs:*"], &[QUEUE]));
         }
-        let stack = state.stacks.get_mut(Sample::STACK).unwrap();
-        stack.stack.parameters.insert("TargetFunctions".into(), self.list.into());
-        let (template, described) = (stack.template, stack.stack.clone());
-        template(state, &described);
+        Sample::redeploy(state, "TargetFunctions", |_| self.list.into());
         if !self.in_stack {
             state.stacks.clear();
             state.functions.get_mut(Sample::HANDLER).unwrap().tags.remove(STACK_TAG);

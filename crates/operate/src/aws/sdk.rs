@@ -197,11 +197,12 @@ impl Aws for SdkAws {
         answer.map(drop).or_failure("lambda:UpdateFunctionConfiguration", name)
     }
 
-    async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure> {
+    async fn invoke_async(&self, function: &str, payload: &str) -> Result<String, Failure> {
         let call = self.lambda.invoke().function_name(function).invocation_type(InvocationType::Event);
         let answer = call.payload(payload.as_bytes().into()).send().await;
         let answer = answer.or_failure("lambda:InvokeFunction", function)?;
-        Ok(answer.request_id().map(ToOwned::to_owned))
+        let none = || Failure::could_not(format!("Lambda returned no request id for an event of {function}"));
+        answer.request_id().map(ToOwned::to_owned).ok_or_else(none)
     }
 
     async fn executions(&self) -> Result<Option<Executions>, Failure> {
@@ -490,20 +491,21 @@ mod tests {
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {
-        answering_at(None, answer).await
+        answering_with(None, answer).await
     }
 
     /// Like [`answering`], but each response has this `Date` header.
-    pub(super) async fn answering_at(
-        date: Option<&'static str>,
+    pub(super) async fn answering_with(
+        header: Option<(&'static str, &'static str)>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {
         let http_client = infallible_client_fn(move |request: http::Request<_>| {
             let body: Option<&[u8]> = request.body().bytes();
             let (status, error, body) = answer(str::from_utf8(body.unwrap_or_default()).unwrap());
             let response = http::Response::builder().status(status).header("x-amzn-errortype", error);
-            date.into_iter()
-                .fold(response, |response, date| response.header("date", date))
+            header
+                .into_iter()
+                .fold(response, |response, (name, value)| response.header(name, value))
                 .body(body)
                 .unwrap()
         });

@@ -49,7 +49,7 @@ pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};
 pub use sample::Sample;
-pub use stack::{Stack, Template};
+pub use stack::Stack;
 
 /// The account id of the simulated account.
 pub const ACCOUNT: &str = "123456789012";
@@ -99,8 +99,6 @@ pub struct State {
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
-    /// The time that an update of a function's configuration takes.
-    pub function_updates_take: Duration,
     /// The time until a role's new permission takes effect in Lambda.
     pub permissions_take: Duration,
     /// The time of the last access to the account. `None` before the first access.
@@ -212,10 +210,8 @@ impl State {
     /// Applies every change that is due by `now`.
     fn settle(&mut self, now: Timestamp) {
         self.looked_at = Some(now);
-        let done: Vec<_> = self.stacks.values_mut().filter_map(|stack| stack.settle(now)).collect();
-        for (template, stack) in done {
-            template(self, &stack);
-        }
+        let updated: Vec<_> = self.stacks.values_mut().filter_map(|stack| stack.settle(now)).collect();
+        updated.iter().for_each(|stack| sample::deploy(self, stack));
     }
 
     /// Adds a function, or replaces the function with the same name.

@@ -66,18 +66,18 @@ impl Intercept for Clock {
 mod tests {
     use super::*;
     use crate::aws::Aws as _;
-    use crate::aws::sdk::tests::answering_at;
+    use crate::aws::sdk::tests::answering_with;
 
     #[tokio::test]
     async fn clock_follows_the_answers() {
         for date in ["Tue, 01 Jan 2030 00:00:00 GMT", "Thu, 01 Jan 2015 00:00:00 GMT"] {
             let time = DateTime::from_str(date, Format::HttpDate).unwrap();
-            let aws = answering_at(Some(date), |_| (200, "", "{}".into())).await;
+            let aws = answering_with(Some(("date", date)), |_| (200, "", "{}".into())).await;
             drop(aws.parameter("p").await);
             let hours = aws.now().as_secs().abs_diff(time.secs().unsigned_abs()) / 3_600;
             assert_eq!(hours, 0, "{date}: {}", aws.now());
         }
-        let unknown = answering_at(Some("soon"), |_| (200, "", "{}".into())).await;
+        let unknown = answering_with(Some(("date", "soon")), |_| (200, "", "{}".into())).await;
         drop(unknown.parameter("p").await);
         assert_eq!(unknown.clock.ahead.load(Ordering::Relaxed), 0);
     }

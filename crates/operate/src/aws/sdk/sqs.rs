@@ -1,5 +1,6 @@
 //! Makes batch calls to SQS through `comeback-delivery`, and converts the answers to our own types.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
@@ -77,9 +78,19 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
     entries: impl IntoIterator<Item = O::Entry>,
     paused: Paused<'_>,
 ) -> EntryResults {
-    let (tell, told) = pauses();
-    let sender = sender.on_pause(tell);
-    let answers = hearing(sender.send(entries), told, paused).await;
+    // The sender may pause on any thread, but `paused` must run on this one.
+    let (pause, mut pauses) = mpsc::unbounded_channel();
+    let sender = sender.on_pause(move |length: Duration, error: &ServiceError| {
+        // This fails only once the work is done. Nobody needs the pause then.
+        let _ = pause.send((length, error.to_string()));
+    });
+    let mut work = pin!(sender.send(entries));
+    let answers = loop {
+        tokio::select! {
+            answers = &mut work => break answers,
+            Some((length, why)) = pauses.recv() => paused(length, &why),
+        }
+    };
     by_entry(answers).into_iter().map(|answer| answer.map(drop).map_err(failure)).collect()
 }
 
@@ -94,30 +105,6 @@ pub(super) fn new_message(message: NewMessage) -> sqs::Message {
     });
     let attributes = attributes.collect();
     sqs::Message { attributes, trace_header: message.trace_header, ..sqs::Message::new(message.body) }
-}
-
-type Told = mpsc::UnboundedReceiver<(Duration, String)>;
-
-/// A callback for a sender's pauses, which may run on any thread, and the receiving end of the channel to which the
-/// callback writes.
-fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
-    let (tell, told) = mpsc::unbounded_channel();
-    let listen = move |pause: Duration, error: &ServiceError| {
-        // The send fails if the work is done and the receiver was dropped. Nobody needs the pause then.
-        let _ = tell.send((pause, error.to_string()));
-    };
-    (listen, told)
-}
-
-/// Runs `work`, and passes each pause of the sender to `paused` when the pause begins.
-async fn hearing<T>(work: impl Future<Output = T>, mut told: Told, paused: Paused<'_>) -> T {
-    let mut work = std::pin::pin!(work);
-    loop {
-        tokio::select! {
-            result = &mut work => return result,
-            Some((pause, why)) = told.recv() => paused(pause, &why),
-        }
-    }
 }
 
 fn failure(cause: EntryError) -> EntryFailure {
@@ -142,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::aws::Aws as _;
-    use crate::aws::sdk::tests::answering;
+    use crate::aws::sdk::tests::{answering, answering_with};
 
     const URL: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
 
@@ -211,23 +198,20 @@ mod tests {
         assert_eq!((answers, calls.count()), (vec![Ok(())], 2));
     }
 
-    #[tokio::test]
-    async fn a_pause_is_passed_on_while_the_work_goes_on() {
-        let (tell, told) = pauses();
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_is_passed_on_when_it_begins() {
+        let calls = Calls::default();
+        let counted = calls.clone();
+        let header = Some(("retry-after", "5"));
+        let account = answering_with(header, move |_| match counted.0.fetch_add(1, Ordering::Relaxed) {
+            0 => (400, "RequestThrottled", "{}".into()),
+            _ => (200, "", r#"{"Successful":[{"Id":"0"}]}"#.into()),
+        });
         let heard = RefCell::new(Vec::new());
-        let work = async {
-            tell(
-                Duration::from_secs(5),
-                &ServiceError::new(ErrorKind::Throttled, "SlowDown", "reduce your rate"),
-            );
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
-            7
-        };
-        let hear = |pause: Duration, why: &str| heard.borrow_mut().push((pause, why.to_owned()));
-        assert_eq!(hearing(work, told, &hear).await, 7);
-        assert_eq!(heard.into_inner(), [(Duration::from_secs(5), "SlowDown: reduce your rate".to_owned())]);
+        let hear = |_: Duration, why: &str| heard.borrow_mut().push((calls.count(), why.to_owned()));
+        assert_eq!(account.await.delete(URL, vec!["handle".into()], &hear).await, [Ok(())]);
+        let heard = heard.into_inner();
+        assert!(matches!(&*heard, [(1, why)] if why.starts_with("RequestThrottled")), "{heard:?}");
     }
 
     #[test]

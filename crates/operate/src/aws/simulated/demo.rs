@@ -166,7 +166,7 @@ fn furnish(aws: &SimulatedAws) {
     for Player { name, .. } in &PLAYERS[1..] {
         Sample::add_attached(state, name);
     }
-    Sample::set_policies(state, POLICIES);
+    Sample::redeploy(state, "FunctionPolicies", |_| POLICIES.to_owned());
     for function in state.functions.values_mut().filter(|it| it.configuration.name != Sample::HANDLER) {
         function.configuration.runtime = Some("python3.13".into());
     }

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
-
 use crate::aws::simulated::{ACCOUNT, REGION};
-use crate::aws::{Configuration, InvokeSettings, UpdateStatus};
+use crate::aws::{Configuration, InvokeSettings};
 
 /// Lambda's limit on the size of a function's environment variables as one JSON object.
 const ENVIRONMENT_BYTES: usize = 4_096;
@@ -30,8 +28,6 @@ pub struct Function {
     pub recursion_allowed: bool,
     /// The asynchronous invocations that Lambda has accepted but not started, the oldest first.
     pub invocations: Vec<Invocation>,
-    /// The time when the last update of the function's configuration is complete; `None` before the first update.
-    pub(super) updated_at: Option<Timestamp>,
 }
 
 /// An asynchronous invocation that Lambda has accepted.
@@ -39,12 +35,8 @@ pub struct Function {
 pub struct Invocation {
     /// The request id that Lambda returned to the caller.
     pub request_id: String,
-    /// The version or alias that the caller named; `None` if the caller named none.
-    pub qualifier: Option<String>,
     /// The payload that the caller passed.
     pub payload: String,
-    /// The time when Lambda accepted the invocation.
-    pub at: Timestamp,
 }
 
 impl Function {
@@ -69,41 +61,23 @@ impl Function {
     }
 
     /// The configuration of a qualifier; `None` if the function has no such version or alias.
-    pub(super) fn configuration(&self, now: Timestamp, qualifier: Option<&str>) -> Option<Configuration> {
-        let mut configuration = match qualifier {
-            None => self.configuration.clone(),
-            Some("$LATEST") => Configuration {
+    pub(super) fn configuration(&self, qualifier: Option<&str>) -> Option<Configuration> {
+        match qualifier {
+            None => Some(self.configuration.clone()),
+            Some("$LATEST") => Some(Configuration {
                 arn: format!("{}:$LATEST", self.configuration.arn),
                 ..self.configuration.clone()
-            },
-            Some(qualifier) => self.qualifiers.get(qualifier)?.clone(),
-        };
-        if self.is_updating(now) {
-            configuration.update = UpdateStatus::InProgress;
+            }),
+            Some(qualifier) => self.qualifiers.get(qualifier).cloned(),
         }
-        Some(configuration)
     }
 
-    fn is_updating(&self, now: Timestamp) -> bool {
-        self.updated_at.is_some_and(|at| now < at)
-    }
-
-    /// Performs `UpdateFunctionConfiguration`. The update is in progress for `takes`. Fails with Lambda's code and
-    /// message.
+    /// Performs `UpdateFunctionConfiguration`. The update takes no time. Fails with Lambda's code and message.
     pub(super) fn set_variables(
         &mut self,
-        now: Timestamp,
-        takes: Duration,
         variables: BTreeMap<String, String>,
         revision: Option<String>,
     ) -> Result<(), String> {
-        if self.is_updating(now) {
-            return Err(
-                "ResourceConflictException: The operation cannot be performed at this time. An update is in \
-                        progress for resource"
-                    .into(),
-            );
-        }
         if revision.is_some() && revision != self.configuration.revision {
             return Err("PreconditionFailedException: The Revision Id provided does not match the latest Revision Id. \
                         Call the GetFunction API to retrieve the latest Revision Id"
@@ -120,7 +94,6 @@ impl Function {
             self.configuration.revision.as_ref().and_then(|it| it.parse::<u64>().ok()).unwrap_or(0) + 1;
         self.configuration.revision = Some(number.to_string());
         self.configuration.variables = variables;
-        self.updated_at = Some(now.saturating_add(takes));
         Ok(())
     }
 

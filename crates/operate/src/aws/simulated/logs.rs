@@ -8,7 +8,7 @@ use wildmatch::WildMatchPattern;
 
 use crate::aws::{self, LogEvent, LogFilter, LogPage};
 
-/// The default number of lines that are searched for one page.
+/// The number of lines that are searched for one page. A page contains only the matching lines, so it may be empty.
 const LINES_OF_A_PAGE: usize = 1_000;
 
 /// A log group with its lines.
@@ -20,14 +20,12 @@ pub struct LogGroup {
     pub lines: Vec<LogEvent>,
     /// The log streams of the group.
     pub streams: BTreeSet<String>,
-    /// The number of lines that are searched for one page. A page contains only the matching lines, so it may be empty.
-    pub lines_of_a_page: usize,
 }
 
 impl Default for LogGroup {
     fn default() -> Self {
         let settings = aws::LogGroup { retention: None, class: Some("STANDARD".into()) };
-        Self { settings, lines: Vec::new(), streams: BTreeSet::new(), lines_of_a_page: LINES_OF_A_PAGE }
+        Self { settings, lines: Vec::new(), streams: BTreeSet::new() }
     }
 }
 
@@ -66,7 +64,7 @@ impl LogGroup {
                 && filter.stream.is_none_or(|stream| line.stream == stream)
                 && pattern.matches(&line.message)
         };
-        let to = from.saturating_add(self.lines_of_a_page.max(1));
+        let to = from.saturating_add(LINES_OF_A_PAGE);
         let looked_at = self.lines.iter().skip(from).take(to - from);
         let next = (to < self.lines.len()).then(|| to.to_string());
         Ok(LogPage { events: looked_at.filter(matches).cloned().collect(), next })

@@ -168,9 +168,8 @@ fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, Strin
 
 /// The configuration of the function with this name and qualifier; `None` if either does not exist.
 fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
-    let now = state.now();
     let (function, of_name) = state.function(name)?;
-    function.configuration(now, qualifier.or(of_name.as_deref()))
+    function.configuration(qualifier.or(of_name.as_deref()))
 }
 
 /// The key of a qualifier's settings in `Function::invoke_settings`.
@@ -242,10 +241,8 @@ impl Aws for SimulatedAws {
     }
 
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure> {
-        let effect = |state: &mut State| {
-            let now = state.now();
-            Ok(state.functions.values().filter_map(|it| it.configuration(now, None)).collect())
-        };
+        let effect =
+            |state: &mut State| Ok(state.functions.values().map(|it| it.configuration.clone()).collect());
         self.call("lambda:ListFunctions", of, effect).await
     }
 
@@ -325,24 +322,18 @@ impl Aws for SimulatedAws {
         variables: BTreeMap<String, String>,
         revision: Option<String>,
     ) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
-            let (now, takes) = (state.now(), state.function_updates_take);
-            named(state, name)?.set_variables(now, takes, variables, revision)
-        };
+        let effect = |state: &mut State| named(state, name)?.set_variables(variables, revision);
         self.call("lambda:UpdateFunctionConfiguration", name, effect).await
     }
 
-    async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure> {
+    async fn invoke_async(&self, function: &str, payload: &str) -> Result<String, Failure> {
         let effect = |state: &mut State| {
-            let at = state.now();
             state.requests += 1;
             let request_id = format!("00000000-0000-4000-8000-{:012x}", state.requests);
             configured(state, function, None).ok_or_else(|| no_function(function))?;
-            let (target, qualifier) = state.function(function).ok_or_else(|| no_function(function))?;
-            let invocation =
-                Invocation { request_id: request_id.clone(), qualifier, payload: payload.to_owned(), at };
-            target.invocations.push(invocation);
-            Ok(Some(request_id))
+            let invocation = Invocation { request_id: request_id.clone(), payload: payload.to_owned() };
+            named(state, function)?.invocations.push(invocation);
+            Ok(request_id)
         };
         self.call("lambda:InvokeFunction", function, effect).await
     }

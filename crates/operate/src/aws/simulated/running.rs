@@ -37,7 +37,7 @@ impl Running {
     /// Runs the deployment up to the time `until`.
     pub(super) fn run(&self, state: &mut State, until: Timestamp) {
         let live = &mut *self.live.borrow_mut();
-        self.follow_variables(live, state, until);
+        self.follow_variables(live, state);
         take_invocations(live, state);
         live.run(until, state);
         state.looked_at = Some(until);
@@ -45,13 +45,13 @@ impl Running {
     }
 
     /// If the handler's environment variables have changed, applies the new variables to the handler.
-    fn follow_variables(&self, live: &mut Live, state: &State, now: Timestamp) {
+    fn follow_variables(&self, live: &mut Live, state: &State) {
         let Some(handler) = state.functions.get(Sample::HANDLER) else { return };
-        let variables = handler.configuration(now, None).unwrap_or_default().variables;
-        if *self.variables.borrow() != variables {
+        let variables = &handler.configuration.variables;
+        if *self.variables.borrow() != *variables {
             let policies = Policies::from_variables(|name| variables.get(name).cloned());
             live.set_policies(policies.ok().map(Arc::new));
-            self.variables.replace(variables);
+            self.variables.replace(variables.clone());
         }
     }
 }

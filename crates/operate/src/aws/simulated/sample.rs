@@ -83,12 +83,16 @@ impl Sample {
         add_function(state, name);
         attach(state, name);
         let arn = function_arn(name);
-        redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
+        Self::redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
     }
 
-    /// Sets the policies of individual functions.
-    pub(super) fn set_policies(state: &mut State, policies: &str) {
-        redeploy(state, "FunctionPolicies", |_| policies.to_owned());
+    /// Updates a parameter of the stack. The update takes no time.
+    pub(crate) fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
+        let stack = state.stacks.get_mut(Self::STACK).expect("BUG: it was added");
+        let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");
+        *parameter = value(parameter);
+        let described = stack.stack.clone();
+        deploy(state, &described);
     }
 }
 
@@ -192,20 +196,11 @@ fn add_stack(state: &mut State, targets: &str) {
         parent: None,
     };
     deploy(state, &described);
-    state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources, deploy));
-}
-
-/// Updates a parameter of the stack. The update takes no time.
-fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
-    let stack = state.stacks.get_mut(Sample::STACK).expect("BUG: it was added");
-    let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");
-    *parameter = value(parameter);
-    let described = stack.stack.clone();
-    deploy(state, &described);
+    state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources));
 }
 
 /// The stack's template: sets the handler's environment variables and permissions from the stack's parameters.
-fn deploy(state: &mut State, stack: &aws::Stack) {
+pub(super) fn deploy(state: &mut State, stack: &aws::Stack) {
     let parameter = |name: &str| stack.parameters.get(name).cloned().unwrap_or_default();
     let targets = parameter("TargetFunctions");
     if let Some(handler) = state.functions.get_mut(Sample::HANDLER) {

@@ -1,46 +1,43 @@
 //! Contract tests of [`Aws`]: the behaviour of AWS that Comeback relies on, and that every implementation must have.
 //!
 //! Each function makes calls to an implementation, and panics if an answer differs from AWS's answer. A unit test of
-//! this crate runs the functions on [`SimulatedAws`](super::simulated::SimulatedAws). Other tests run the functions on
-//! the AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`] names
-//! resources that must exist.
-
-#![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
+//! this crate runs the functions on `SimulatedAws`. `tests/tests/operate/contract.rs` includes this file, and runs the
+//! functions on the AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`]
+//! names resources that must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::aws::{
+use super::aws::{
     Attribute, AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, Message,
     NewAlarm, NewMessage, Receive, WatchedMetric,
 };
 
 /// The resources that an account must have, or must lack, before the contract can be tested there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixture {
+pub(super) struct Fixture {
     /// The name of a function without tags, variables or settings for asynchronous invocations.
-    pub function: String,
+    pub(super) function: String,
     /// The ARN of `function`.
-    pub function_arn: String,
+    pub(super) function_arn: String,
     /// The name of an alias of the function.
-    pub alias: String,
+    pub(super) alias: String,
     /// The name of the function's role, which has no inline policies.
-    pub role: String,
+    pub(super) role: String,
     /// The ARN of an empty queue, with a visibility timeout of at least a minute.
-    pub queue_arn: String,
+    pub(super) queue_arn: String,
     /// The name of a parameter that does not exist.
-    pub parameter: String,
+    pub(super) parameter: String,
     /// The name of an alarm that does not exist.
-    pub alarm: String,
+    pub(super) alarm: String,
     /// The ARN of an SNS topic that an alarm can notify.
-    pub topic: String,
+    pub(super) topic: String,
     /// The name of a log group with the lines `one k-1` and `two k-2`, both written within the last hour.
-    pub log_group: String,
+    pub(super) log_group: String,
 }
 
-/// Tests the whole contract by calling all tests of this module. The tests can also be called individually, in any
-/// order.
-pub async fn all(aws: &dyn Aws, fixture: &Fixture) {
+/// Tests the whole contract by calling all tests of this module.
+pub(super) async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
     role(aws, fixture).await;
