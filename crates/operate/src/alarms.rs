@@ -90,16 +90,6 @@ impl Alarm {
     }
 }
 
-#[cfg(test)]
-impl Alarm {
-    /// A test alarm in state `OK`.
-    pub fn sample(name: &str, watched: Watched) -> Self {
-        let description = format!("{name} should be empty.");
-        let (notifies, has_action) = (true, true);
-        Self { name: name.into(), state: "OK".into(), notifies, has_action, description, watched }
-    }
-}
-
 /// The part of the deployment that an alarm watches; `None` if it watches no part of this deployment.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
@@ -147,8 +137,11 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
+/// CloudWatch's limit on an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
+const MOST_ACTIONS: usize = 5;
+
 /// The description of the alarm that `attach` creates. The template and the CDK construct use the same description.
-pub fn description(deployment: &Deployment, function: &str) -> String {
+fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
          doctor {} {function}. https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md#lost-on-the-way",
@@ -207,11 +200,17 @@ impl Losses {
         }
     }
 
-    /// The topics that the function's alarm must notify, if `attach` has to create or replace the alarm. `None` if
+    /// The alarm that `attach` must create for the function, or put in place of one that notifies nobody. `None` if
     /// `attach` leaves the alarms unchanged.
-    pub fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
+    pub fn missing(&self, deployment: &Deployment, function: &str) -> Option<NewAlarm> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
-        (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
+        let dimensions = BTreeMap::from([("FunctionName".to_owned(), function.to_owned())]);
+        (!self.ours || self.is_silent && !topics.is_empty()).then(|| NewAlarm {
+            name: self.alarm.clone(),
+            description: description(deployment, function),
+            metric: WatchedMetric { namespace: "AWS/Lambda".into(), name: METRIC.into(), dimensions },
+            actions: topics.iter().take(MOST_ACTIONS).cloned().collect(),
+        })
     }
 }
 
@@ -258,38 +257,18 @@ impl fmt::Display for TopicArn {
     }
 }
 
-/// CloudWatch's limit on an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
-const MOST_ACTIONS: usize = 5;
-
-/// The alarm that `attach` creates to count the failed events that Lambda drops for a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostAlarm {
-    /// The alarm's name.
-    pub name: String,
-    /// The alarm's description, which names the command that finds the cause.
-    pub description: String,
-    /// The SNS topics to notify. Only the first five are used, because CloudWatch accepts no more.
-    pub topics: BTreeSet<String>,
-}
-
-impl LostAlarm {
-    /// Creates the alarm for a function, or replaces the existing alarm of the same name.
-    ///
-    /// # Errors
-    ///
-    /// Fails if CloudWatch refuses the alarm.
-    pub async fn put(&self, account: &Account, function: &str) -> Result<(), Failure> {
-        let dimensions = BTreeMap::from([("FunctionName".to_owned(), function.to_owned())]);
-        let metric = WatchedMetric { namespace: "AWS/Lambda".into(), name: METRIC.into(), dimensions };
-        let actions = self.topics.iter().take(MOST_ACTIONS).cloned().collect();
-        let (name, description) = (self.name.clone(), self.description.clone());
-        account.aws.put_alarm(&NewAlarm { name, description, metric, actions }).await
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Alarm {
+        /// A test alarm in state `OK`.
+        pub(crate) fn sample(name: &str, watched: Watched) -> Self {
+            let description = format!("{name} should be empty.");
+            let (notifies, has_action) = (true, true);
+            Self { name: name.into(), state: "OK".into(), notifies, has_action, description, watched }
+        }
+    }
 
     const PLACE: &str = "arn:aws:lambda:eu-west-1:123456789012:function";
 

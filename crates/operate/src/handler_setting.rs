@@ -138,7 +138,28 @@ async fn edit_parameter(
     }
     check_is_whole(name, &edited)?;
     account.aws.update_stack(&stack, parameter, &edited).await?;
-    StackUpdate { account, before: &stack, name, edited: &edited }.ended(interrupt).await
+    let (before, mut has_begun, mut not_seen) = (stack, false, 0);
+    let check = async || {
+        let stack = describe(account, name).await?;
+        let status = &stack.status;
+        match Update::of(&before, &stack, &edited, has_begun) {
+            Update::Done => return Ok(None),
+            Update::GoesOn => (has_begun, not_seen) = (true, 0),
+            Update::NotSeen if not_seen == CHECKS_UNSEEN => {
+                return Err(Failure::undone(format!(
+                    "stack {name} is {status}, and its {parameter} is not what was written: somebody else is \
+                     changing it too, or AWS needs longer; run the command again"
+                )));
+            }
+            Update::NotSeen => not_seen += 1,
+            Update::Failed => {
+                let reason = reason(account, name).await?;
+                return Err(Failure::undone(format!("the update of stack {name} ended {status}: {reason}")));
+            }
+        }
+        Ok(Some(format!("stack {name} ({status})")))
+    };
+    ended(account, interrupt, check).await
 }
 
 /// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII, but a
@@ -154,6 +175,7 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     )))
 }
 
+/// The progress of an update of a stack's allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Update {
     Done,
@@ -178,45 +200,6 @@ impl Update {
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,
         }
-    }
-}
-
-/// A requested update of a stack's allow-list, and the stack as it was before the update.
-struct StackUpdate<'a> {
-    account: &'a Account,
-    name: &'a str,
-    before: &'a Stack,
-    edited: &'a str,
-}
-
-impl StackUpdate<'_> {
-    async fn ended(&self, interrupt: &Interrupt) -> Result<(), Failure> {
-        let Self { account, name, before, edited } = *self;
-        let (mut has_begun, mut not_seen) = (false, 0);
-        let check = async || {
-            let stack = describe(account, name).await?;
-            let status = &stack.status;
-            match Update::of(before, &stack, edited, has_begun) {
-                Update::Done => return Ok(None),
-                Update::GoesOn => (has_begun, not_seen) = (true, 0),
-                Update::NotSeen if not_seen == CHECKS_UNSEEN => {
-                    return Err(Failure::undone(format!(
-                        "stack {name} is {status}, and its {} is not what was written: somebody else is \
-                         changing it too, or AWS needs longer; run the command again",
-                        TARGET_FUNCTIONS.parameter
-                    )));
-                }
-                Update::NotSeen => not_seen += 1,
-                Update::Failed => {
-                    let reason = reason(account, name).await?;
-                    return Err(Failure::undone(format!(
-                        "the update of stack {name} ended {status}: {reason}"
-                    )));
-                }
-            }
-            Ok(Some(format!("stack {name} ({status})")))
-        };
-        ended(account, interrupt, check).await
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::alarms::{self, LostAlarm};
 use crate::attach::attachment::{Attachment, ListOwner};
 use crate::attach::grant::ROLE_CHARACTERS;
 use crate::attach::kept;
@@ -53,18 +52,12 @@ impl Attachment {
         plan.steps.extend(allow.filter(|allow| Some(allow) != list.as_ref()));
         plan.steps.extend(list);
         plan.steps.extend(self.allow_recursion());
-        if let Some(topics) = self.losses.topics_to_set() {
-            let alarm = LostAlarm {
-                name: self.losses.alarm.clone(),
-                description: alarms::description(&self.deployment, &self.target.name),
-                topics: topics.clone(),
-            };
-            plan.steps.push(Step::Watch { alarm, exists: self.losses.ours });
-        }
+        let alarm = self.losses.missing(&self.deployment, &self.target.name);
+        plan.steps.extend(alarm.map(|alarm| Step::Watch { alarm, exists: self.losses.ours }));
         plan.steps.extend(redirect);
         if let Some(other) = other {
             plan.steps.push(Step::Mark(kept::MOVED));
-            plan.notes.push(text![
+            plan.note(text![
                 format!(
                     "{other} retries the events that wait there once more; their next failures come here. When \
                      none is left there, run: "
@@ -73,25 +66,17 @@ impl Attachment {
             ]);
         }
         plan.forget([kept::DETACHED.to_owned()]);
-        self.say_what_dead_letters(&mut plan);
-        if let Some(stack) = self.target.stack().filter(|_| !plan.steps.is_empty()) {
-            plan.note(format!(
-                "stack {stack} manages {}: make the same change in its template, or its next deployment may \
-                 undo this one",
-                self.target.name
-            ));
+        if !plan.steps.is_empty() {
+            self.note_consequences(&mut plan);
         }
-        self.say_room_left(&mut plan);
-        self.say_what_counts(&mut plan);
         Ok(plan)
     }
 
-    /// Adds a note if the function has its own dead-letter queue, because Lambda sends failed events to this queue as
-    /// well as to the on-failure destination.
-    fn say_what_dead_letters(&self, plan: &mut FunctionPlan) {
-        if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.steps.is_empty()) {
-            let name = &self.target.name;
-            plan.notes.push(text![
+    /// Adds notes on what the operator should know about the planned steps, and on what they leave unchanged.
+    fn note_consequences(&self, plan: &mut FunctionPlan) {
+        let name = &self.target.name;
+        if let Some(queue) = &self.target.dead_letter {
+            plan.note(text![
                 format!(
                     "{name} also has its own dead-letter queue, {queue}, and Lambda sends every failed attempt \
                      there too; to remove it: "
@@ -101,14 +86,20 @@ impl Attachment {
                 )))
             ]);
         }
-    }
-
-    /// Adds a note that names the entry of `POLICIES` that applies to the function. Adds no note if the plan has no
-    /// steps.
-    fn say_what_counts(&self, plan: &mut FunctionPlan) {
-        let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.steps.is_empty()) else {
-            return;
-        };
+        if let Some(stack) = self.target.stack() {
+            plan.note(format!(
+                "stack {stack} manages {name}: make the same change in its template, or its next deployment may \
+                 undo this one"
+            ));
+        }
+        if plan.steps.iter().any(|step| matches!(step, Step::List(..))) {
+            let left = ENVIRONMENT_BYTES.saturating_sub(self.environment_bytes());
+            plan.note(format!(
+                "after this, {left} of the {ENVIRONMENT_BYTES} bytes for the handler's environment variables \
+                 are free"
+            ));
+        }
+        let Ok(policies) = self.deployment.policies() else { return };
         let name = self.name();
         match policies.entry_of(&self.target.invoked_arn()) {
             Some(entry) => {
@@ -116,19 +107,6 @@ impl Attachment {
             }
             None if policies.entries().is_empty() => {}
             None => plan.note(format!("no entry of POLICIES matches {name}, so it has the stack's policy")),
-        }
-    }
-
-    /// Adds a note on the space left for the handler's environment variables, if the plan adds the function to the
-    /// allow-list.
-    fn say_room_left(&self, plan: &mut FunctionPlan) {
-        let is_listed = |step: &Step| matches!(step, Step::List(..));
-        if plan.steps.iter().any(is_listed) {
-            let left = ENVIRONMENT_BYTES.saturating_sub(self.environment_bytes());
-            plan.note(format!(
-                "after this, {left} of the {ENVIRONMENT_BYTES} bytes for the handler's environment variables \
-                 are free"
-            ));
         }
     }
 

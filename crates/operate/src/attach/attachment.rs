@@ -12,7 +12,7 @@ use crate::deployment::queue::{CustomerKey, attributes};
 use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
-use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
+use crate::handler_setting::{TARGET_FUNCTIONS, list_with, parameter_value};
 use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 
 /// All facts that decide how to attach a function to a deployment, or detach it.
@@ -63,7 +63,8 @@ pub(crate) enum ListOwner {
 }
 
 impl Attachment {
-    /// Reads all facts about a function.
+    /// Reads all facts about a function. For a deleted function, reads only what the function left in the deployment,
+    /// such as its allow-list entry and its alarm.
     ///
     /// # Errors
     ///
@@ -75,25 +76,30 @@ impl Attachment {
         function: &FunctionName,
     ) -> Result<Self, Failure> {
         is_beside(&deployment, function)?;
-        let Some(target) = Target::find(account, function).await? else {
-            return Self::of_gone(account, deployment, function).await;
-        };
+        let found = Target::find(account, function).await?;
+        let is_gone = found.is_none();
+        let target = found.unwrap_or_else(|| gone(&deployment.arn_of(function)));
         if target.arn == deployment.handler_arn.to_string() {
             return Err(Failure::refused(format!(
                 "{function} is the retry handler itself, which is never retried"
             )));
         }
-        let [key] = attributes(account, &deployment.retry_queue.url, ["KmsMasterKeyId"]).await?;
-        let elsewhere = elsewhere(account, &deployment, &target).await?;
-        let role_arn = Ok(target.role_arn.clone());
-        let mut attachment = Self {
-            key: CustomerKey::read(account, key.as_deref()).await,
-            owner: owner(account, &deployment, &elsewhere, &target).await?,
-            elsewhere,
-            ..Self::of(account, deployment, target).await?
-        };
-        attachment.ask(account, &role_arn).await;
-        attachment.send_policy = attachment.sending().is_given(account).await?;
+        let (mut key, mut owner, mut elsewhere) = (Ok(None), None, BTreeMap::new());
+        if !is_gone {
+            let [id] = attributes(account, &deployment.retry_queue.url, ["KmsMasterKeyId"]).await?;
+            elsewhere = self::elsewhere(account, &deployment, &target).await?;
+            key = CustomerKey::read(account, id.as_deref()).await;
+            owner = self::owner(account, &deployment, &elsewhere, &target).await?;
+        }
+        let losses = Losses::read(account, &deployment, &target.name).await?;
+        let list_owner = ListOwner::of(&deployment, deployment.read_stack(account).await?.as_ref());
+        let mut attachment =
+            Self { is_gone, key, owner, elsewhere, losses, ..Self::unread(deployment, target, list_owner) };
+        if !is_gone {
+            let role_arn = Ok(attachment.target.role_arn.clone());
+            attachment.ask(account, &role_arn).await;
+            attachment.send_policy = attachment.sending().is_given(account).await?;
+        }
         if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
             if matches!(attachment.allow_invoking(), Ok(Some(_))) {
@@ -113,13 +119,6 @@ impl Attachment {
             }
         }
         self
-    }
-
-    /// Reads the alarms and the place where the allow-list is set. Gives all other facts default values.
-    async fn of(account: &Account, deployment: Deployment, target: Target) -> Result<Self, Failure> {
-        let losses = Losses::read(account, &deployment, &target.name).await?;
-        let list_owner = ListOwner::of(&deployment, deployment.read_stack(account).await?.as_ref());
-        Ok(Self { losses, ..Self::unread(deployment, target, list_owner) })
     }
 
     /// An attachment that has default values for all facts that must be read.
@@ -151,20 +150,6 @@ impl Attachment {
             async { ask_of_keys(account, seen(role_arn)?, [self.key.clone()]).await },
             ask(account, &self.deployment.role_arn, INVOKE, [&*arn]),
         );
-    }
-
-    /// Reads what a deleted function left in a deployment, such as its allow-list entry and its alarm.
-    async fn of_gone(
-        account: &Account,
-        deployment: Deployment,
-        function: &FunctionName,
-    ) -> Result<Self, Failure> {
-        let target = gone(&deployment.arn_of(function));
-        let mut attachment = Self { is_gone: true, ..Self::of(account, deployment, target).await? };
-        if attachment.list_owner == ListOwner::Environment {
-            attachment.invoke_policy = attachment.invoking().is_given(account).await?;
-        }
-        Ok(attachment)
     }
 
     /// The qualifiers of the function whose failed events go to the retry queue. `None` stands for the unqualified
@@ -232,15 +217,6 @@ impl ListOwner {
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
             Some(value) => Self::Parameter { stack: name.clone(), value: value.to_owned() },
             None => Self::Template { stack: name.clone() },
-        }
-    }
-
-    /// The place where `attach` can edit the allow-list. `None` if the list is in the stack's template.
-    pub(crate) fn editable(&self, deployment: &Deployment) -> Option<SettingPlace> {
-        match self {
-            Self::Parameter { stack, .. } => Some(SettingPlace::Stack(stack.clone())),
-            Self::Environment => Some(SettingPlace::Function(deployment.handler.clone())),
-            Self::Template { .. } => None,
         }
     }
 }

@@ -138,7 +138,7 @@ impl Attachment {
             Some(allowed) if allowed != target.recursion_allowed => {
                 plan.steps.push(Step::Recursion(allowed));
             }
-            None if target.recursion_allowed => plan.notes.push(text![
+            None if target.recursion_allowed => plan.note(text![
                 format!(
                     "RecursiveLoop of {} stays Allow, because no tag has the previous setting; to change it: ",
                     target.name
@@ -215,14 +215,14 @@ impl Attachment {
         }
         if !plan.steps.is_empty() {
             let redrive = self.deployment.command(CommandName::Redrive, ["--retarget", "ARN"]);
-            plan.notes.push(text![
+            plan.note(text![
                 "its waiting events will be dead-lettered; ",
                 quoted(redrive),
                 " sends them to another function"
             ]);
             let delete =
                 format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
-            plan.notes.push(text![
+            plan.note(text![
                 "its former role may still send to the retry queue; if no other function uses that role: ",
                 shell(self.deployment.aws(delete))
             ]);
@@ -233,10 +233,14 @@ impl Attachment {
     /// The place where `detach` can remove the function's own entry from the allow-list. `None` if the list has no such
     /// entry, or if the entry is in the stack's template.
     fn removable(&self) -> Option<SettingPlace> {
-        let list = match &self.list_owner {
-            ListOwner::Parameter { value, .. } => value,
-            _ => self.deployment.allow_list(),
+        let deployment = &self.deployment;
+        let (list, place) = match &self.list_owner {
+            ListOwner::Parameter { stack, value } => (&**value, SettingPlace::Stack(stack.clone())),
+            ListOwner::Environment => {
+                (deployment.allow_list(), SettingPlace::Function(deployment.handler.clone()))
+            }
+            ListOwner::Template { .. } => return None,
         };
-        self.list_owner.editable(&self.deployment).filter(|_| list_has(list, &self.target.arn))
+        list_has(list, &self.target.arn).then_some(place)
     }
 }

@@ -333,12 +333,7 @@ impl RouteFailures {
     /// list for all functions, and the remaining steps of each function. If a function fails, its remaining steps are
     /// skipped.
     async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
-        let is_list = |step: &Step| matches!(step, Step::List(..));
-        self.make_each(plan, |steps| {
-            let end = steps.iter().position(is_list).unwrap_or(steps.len());
-            &steps[..end]
-        })
-        .await?;
+        self.make_each(plan, |plan| plan.around_list().0).await?;
         let mut places: Vec<SettingPlace> = Vec::new();
         for (place, ..) in plan.list_edits() {
             if !places.contains(place) {
@@ -348,30 +343,26 @@ impl RouteFailures {
         for place in places {
             self.edit_list(plan, &place).await?;
         }
-        self.make_each(plan, |steps| {
-            let begin = steps.iter().position(is_list).map_or(steps.len(), |place| place + 1);
-            &steps[begin..]
-        })
-        .await
+        self.make_each(plan, |plan| plan.around_list().1).await
     }
 
     async fn make_each(
         &self,
         plan: &mut AttachPlan,
-        part_of: impl Fn(&[Step]) -> &[Step],
+        steps: impl Fn(&FunctionPlan) -> &[Step],
     ) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         for part in &mut plan.functions {
-            let Ok(FunctionPlan { target, steps, .. }) = &part.plan else { continue };
+            let Ok(plan) = &part.plan else { continue };
             let mut failed = None;
-            for step in part_of(steps) {
+            for step in steps(plan) {
                 if interrupt.is_raised() {
                     return Err(interrupted());
                 }
-                match step.make(account, target, interrupt).await {
+                match step.make(account, &plan.target, interrupt).await {
                     Ok(()) => {
                         part.steps_made += 1;
-                        self.report(step, target);
+                        self.report(step, &plan.target);
                     }
                     Err(failure @ Failure::Interrupted(_)) => return Err(failure),
                     Err(failure) => {

@@ -6,11 +6,10 @@ use comeback_backoff::{Backoff, Delays, Jitter};
 use serde::Serialize;
 
 use crate::account::Account;
-use crate::alarms::LostAlarm;
 use crate::attach::attachment::Attachment;
 use crate::attach::grant::Grant;
 use crate::attach::kept;
-use crate::aws::InvokeSettings;
+use crate::aws::{InvokeSettings, NewAlarm};
 use crate::failure::Failure;
 use crate::function::Target;
 use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS};
@@ -38,7 +37,7 @@ pub(crate) enum Step {
     Recursion(bool),
     /// Creates the alarm that counts the function's dropped events. If `exists` is true, replaces an alarm that
     /// notifies nobody.
-    Watch { alarm: LostAlarm, exists: bool },
+    Watch { alarm: NewAlarm, exists: bool },
     /// Deletes the alarm with this name, which counts the function's dropped events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
@@ -139,10 +138,12 @@ impl Step {
                 let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
                 difference(function, "recursive loops", Some(from), Some(to))
             }
-            Self::Watch { alarm: LostAlarm { name, topics, .. }, exists } => {
+            Self::Watch { alarm: NewAlarm { name, actions, .. }, exists } => {
                 let nobody = "notifies nobody";
-                let topics = topics.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                let to = if topics.is_empty() { nobody.to_owned() } else { format!("notifies {topics}") };
+                let to = match &**actions {
+                    [] => nobody.to_owned(),
+                    topics => format!("notifies {}", topics.join(", ")),
+                };
                 difference(function, &format!("alarm {name}"), exists.then_some(nobody), Some(&to))
             }
             Self::Unwatch(alarm) => difference(function, &format!("alarm {alarm}"), Some("there"), None),
@@ -202,6 +203,14 @@ impl FunctionPlan {
         }
     }
 
+    /// The steps before the edit of the allow-list, and the steps after it. Without an edit, no step comes after it.
+    pub(crate) fn around_list(&self) -> (&[Step], &[Step]) {
+        match self.steps.iter().position(|step| matches!(step, Step::List(..))) {
+            Some(edit) => (&self.steps[..edit], &self.steps[edit + 1..]),
+            None => (&self.steps, &[]),
+        }
+    }
+
     /// The settings that the plan's steps change.
     pub(crate) fn differences(&self) -> Vec<Difference> {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
@@ -247,7 +256,7 @@ impl Step {
             Self::Withdraw(grant) => grant.withdraw(account).await,
             Self::List(..) => Ok(()),
             Self::Recursion(allowed) => account.aws.allow_recursion(name, *allowed).await,
-            Self::Watch { alarm, .. } => alarm.put(account, name).await,
+            Self::Watch { alarm, .. } => account.aws.put_alarm(alarm).await,
             Self::Unwatch(alarm) => account.aws.delete_alarm(alarm).await,
             Self::Settings(to) if *to == InvokeSettings::default() => {
                 account.aws.delete_invoke_settings(name, target.qualifier.as_deref()).await
