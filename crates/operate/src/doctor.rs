@@ -24,7 +24,7 @@ use crate::doctor::checks::{PROBE, selected};
 use crate::doctor::diagnosis::{Diagnosis, Shown};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::findings::{Finding, findings, of_consumers};
+use crate::doctor::findings::findings;
 use crate::doctor::judgement::or_unseen;
 use crate::failure::Failure;
 use crate::function::FunctionName;
@@ -74,7 +74,8 @@ async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagn
         Ok(deployment) => deployment,
         // Functions that read SQS directly need no deployment.
         Err(_) if all_read_sqs(functions, &consumers) => {
-            return Ok(diagnosis(WITHOUT_DEPLOYMENT.to_owned(), of_consumers(&consumers, checks())));
+            let findings = findings(None, functions, &consumers, checks());
+            return Ok(diagnosis(WITHOUT_DEPLOYMENT.to_owned(), findings));
         }
         Err(failure) => return Err(failure),
     };
@@ -82,12 +83,11 @@ async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagn
     consumers.retain(|consumer| consumer.arn != handler);
     let mut facts = Facts::read(&operator.account, deployment, functions, operator.now()).await;
     facts.leave_out(&consumers);
-    let mut findings: Vec<Finding> = findings(&facts, functions, checks());
+    let mut findings = findings(Some(&facts), functions, &consumers, checks());
     let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
     if let Some(finding) = unsent.filter(|_| *probe) {
         finding.judgement = or_unseen(probe::probe(operator, &facts.deployment).await);
     }
-    findings.extend(of_consumers(&consumers, checks()));
     Ok(diagnosis(heading(&facts), findings))
 }
 

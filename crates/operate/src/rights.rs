@@ -11,6 +11,8 @@ use crate::failure::Failure;
 pub(crate) const SEND: &[&str] = &["sqs:SendMessage"];
 /// The KMS actions that a role needs in order to send to an encrypted queue and to receive from it.
 pub(crate) const USE_KEY: &[&str] = &["kms:GenerateDataKey", "kms:Decrypt"];
+/// The action that hides messages of a queue.
+pub(crate) const HIDE: &[&str] = &["sqs:ChangeMessageVisibility"];
 /// The action that invokes a function.
 pub(crate) const INVOKE: &[&str] = &["lambda:InvokeFunction"];
 

@@ -1,12 +1,10 @@
 //! Finds a deployment by its handler, its stack or its retry queue.
 
-use std::collections::BTreeMap;
-
 use comeback_engine::QueueArn;
 
 use crate::account::Account;
 use crate::aws::{Configuration, Function, StackResource};
-use crate::deployment::queue::{Queue, parsed};
+use crate::deployment::queue::{Queue, no_queue, parsed};
 use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
@@ -52,17 +50,16 @@ impl Deployment {
         };
         let mut handlers = Vec::new();
         for name in &names {
-            let Function { configuration, mut tags, reserved_concurrency, .. } =
-                get_function(account, name).await?;
+            let mut function = get_function(account, name).await?;
             if handler.is_none() {
-                tags.insert(STACK_TAG.to_owned(), stack.to_owned());
+                function.tags.insert(STACK_TAG.to_owned(), stack.to_owned());
             }
-            if is_handler(&configuration) {
-                handlers.push((tags, configuration, reserved_concurrency == Some(0)));
+            if is_handler(&function.configuration) {
+                handlers.push(function);
             }
         }
         if handlers.len() > 1 {
-            let names: Vec<_> = handlers.iter().map(|(_, it, _)| &*it.name).collect();
+            let names: Vec<_> = handlers.iter().map(|it| &*it.configuration.name).collect();
             return Err(Failure::could_not(format!(
                 "stack {stack} in {} has {} retry handlers; choose one with --handler: {}",
                 account.place,
@@ -71,10 +68,7 @@ impl Deployment {
             )));
         }
         match (handlers.pop(), handler) {
-            (Some((tags, configuration, never_runs)), _) => {
-                let deployment = Self::of(account, tags, configuration).await?;
-                Ok(Self { never_runs, ..deployment })
-            }
+            (Some(handler), _) => Self::of(account, handler).await,
             (None, Some(_)) => Err(Failure::could_not(format!(
                 "{} in {} is not a retry handler: it lacks the variable DEAD_LETTER_QUEUE_URL or \
                  TARGET_FUNCTIONS",
@@ -88,22 +82,21 @@ impl Deployment {
         }
     }
 
-    async fn of(
-        account: &Account,
-        mut tags: BTreeMap<String, String>,
-        handler: Configuration,
-    ) -> Result<Self, Failure> {
+    async fn of(account: &Account, handler: Function) -> Result<Self, Failure> {
+        let Function { configuration: handler, mut tags, reserved_concurrency, .. } = handler;
+        let queue = async |url: &str| Queue::of_url(account, url).await?.ok_or_else(|| no_queue(url));
         let set = |variable: &str| handler.variables.get(variable).filter(|value| !value.is_empty());
         let name = &handler.name;
         let mappings = account.aws.mappings_of_function(name).await?;
         let retry_queue = match set("RETRY_QUEUE_URL") {
-            Some(url) => Queue::of_url(account, url).await?,
+            Some(url) => queue(url).await?,
             None => {
                 let mapping = mappings.first().ok_or_else(|| {
                     let why = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
                     Failure::could_not(format!("the retry queue of {name} is unknown: {why}"))
                 })?;
-                Queue::of_arn(account, &mapping.queue_arn).await?
+                let arn = &mapping.queue_arn;
+                Queue::of_arn(account, arn).await?.ok_or_else(|| no_queue(arn))?
             }
         };
         let dead = set("DEAD_LETTER_QUEUE_URL").ok_or_else(|| {
@@ -114,11 +107,11 @@ impl Deployment {
         Ok(Self {
             stack: tags.remove(STACK_TAG),
             version: tags.remove(VERSION_TAG),
-            never_runs: false,
+            never_runs: reserved_concurrency == Some(0),
             handler_arn: parsed(&handler.arn)?,
             log_group: log_group(&handler),
             mapping: mappings.into_iter().find(|mapping| mapping.queue_arn == retry_queue.arn),
-            dead_letter_queue: Queue::of_url(account, dead).await?,
+            dead_letter_queue: queue(dead).await?,
             retry_queue,
             place_flags: account.place.flags.clone(),
             role_arn: handler.role_arn,

@@ -31,26 +31,8 @@ impl Queue {
         Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
     }
 
-    /// Finds the queue with this URL.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the queue does not exist or cannot be read.
-    pub async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
-        Self::find_url(account, url).await?.ok_or_else(|| no_queue(url))
-    }
-
-    /// Finds the queue with this ARN.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the queue does not exist or cannot be read.
-    pub async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
-        Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
-    }
-
     /// Finds the queue with this URL. Returns `None` if the queue does not exist.
-    pub async fn find_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
+    pub async fn of_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
         };
@@ -60,7 +42,7 @@ impl Queue {
     }
 
     /// Finds the queue with this ARN. Returns `None` if the queue does not exist.
-    pub async fn find_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
+    pub async fn of_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()
     }
@@ -71,7 +53,8 @@ impl Queue {
     }
 }
 
-fn no_queue(name: &str) -> Failure {
+/// The failure if a deployment's queue does not exist.
+pub(super) fn no_queue(name: &str) -> Failure {
     let how = "create it again, or name another where the deployment is defined";
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
@@ -169,11 +152,14 @@ impl CustomerKey {
     }
 }
 
-#[cfg(any(test, feature = "simulated"))]
-impl Queue {
-    pub(crate) fn sample(name: &str) -> Self {
-        let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
-        Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}"))
-            .expect("BUG: a sample that is no queue")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Queue {
+        pub(crate) fn sample(name: &str) -> Self {
+            let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+            Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}")).unwrap()
+        }
     }
 }

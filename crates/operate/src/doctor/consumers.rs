@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::deployment::aws;
 use crate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
-use crate::doctor::facts::rights::{HIDE, SEND_DEAD_LETTERS};
 use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped, warning};
 use crate::doctor::rights::{allow, judged, of_queue};
 use crate::durations;
@@ -115,8 +114,9 @@ pub(crate) fn receives(consumer: &Consumer) -> Judged {
 
 pub(crate) fn hides(consumer: &Consumer) -> Judged {
     let or_else = of_queue(consumer.queue.iter().flatten().next().map(|it| &it.settings));
-    let (policy, flags) = (policy(HIDE.check, consumer), &consumer.place_flags);
-    judged(flags, HIDE.means, &consumer.hide, or_else, |refused| allow(flags, &policy, refused))
+    let means = "failed messages have no backoff: each returns after the queue's own visibility timeout";
+    let (policy, flags) = (policy("CB305", consumer), &consumer.place_flags);
+    judged(flags, means, &consumer.hide, or_else, |refused| allow(flags, &policy, refused))
 }
 
 pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
@@ -126,7 +126,8 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
             "the function has no variable {DEAD_LETTER_QUEUE_URL}, which names its dead-letter queue ({page})"
         )));
     };
-    let means = SEND_DEAD_LETTERS.means;
+    let means = "a message that should be dead-lettered stays in its queue until the redrive policy or the retention \
+                 removes it";
     let correct = format!("correct {DEAD_LETTER_QUEUE_URL} where the function is defined (docs/consumer.md)");
     let ReadQueue { queue, settings } = match seen(dead_letter_queue)? {
         Ok(queue) => queue,
@@ -136,7 +137,7 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
         let found = format!("{DEAD_LETTER_QUEUE_URL} names {}, the queue that it reads", queue.name());
         return Ok(broken(found, means, correct));
     }
-    let (policy, flags) = (policy(SEND_DEAD_LETTERS.check, consumer), &consumer.place_flags);
+    let (policy, flags) = (policy("CB306", consumer), &consumer.place_flags);
     let allow = |refused: &[&Right]| allow(flags, &policy, refused);
     judged(flags, means, &consumer.send, of_queue(Some(settings)), allow)
 }

@@ -155,7 +155,7 @@ mod tests {
         let mut facts = healthy();
         facts.functions[0].target = Ok(None);
         facts.functions[0].attachments.clear();
-        let found = findings(&facts, &[], selected(&["CB001", "CB101"], &[]));
+        let found = findings(Some(&facts), &[], &[], selected(&["CB001", "CB101"], &[]));
         let diagnosis = Diagnosis::new(heading(&facts), found, false, Shown::Problems);
         let expected = "\
 retry-handler of stack comeback

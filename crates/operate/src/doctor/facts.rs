@@ -19,11 +19,11 @@ use crate::attach::attachment::{Attachment, ListOwner};
 use crate::aws::Mapping;
 use crate::deployment::Deployment;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::{Destination, Function};
+use crate::doctor::facts::functions::Function;
 use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::QueueSettings;
 use crate::doctor::facts::rights::HandlerRights;
-use crate::failure::Failure;
+use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
@@ -124,8 +124,7 @@ impl Facts {
         let parameters = stack.map(|stack| stack.map(|stack| stack.parameters).unwrap_or_default());
         // The stack's list is needed too, because somebody may have removed a function from the handler's list by hand.
         let listed = stacks_list(&parameters);
-        let destination =
-            Destination { account, deployment: &deployment, retry_queue: &retry_queue, list_owner };
+        let key = &seen(&retry_queue).and_then(|queue| queue.key.clone());
         // The queues are read first, because they name the keys on which permissions are read next.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
@@ -136,7 +135,7 @@ impl Facts {
             Alarm::all(account, &deployment),
             read_pauses(account, &deployment),
             rights::of_handler(account, &deployment, [&retry_queue, &dead_letter_queue]),
-            functions::read(destination, named, listed, now),
+            functions::read(account, &deployment, key, list_owner, named, listed, now),
         );
         let unreadable_pauses = match deployment.pauses().filter(|_| pauses.is_err()) {
             Some(parameter) => UnreadablePauses::read(account, parameter).await.ok().flatten(),

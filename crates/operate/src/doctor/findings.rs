@@ -6,7 +6,7 @@ use crate::attach::attachment::Attachment;
 use crate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::judgement::{Judged, Judgement, Outcome, or_unseen};
+use crate::doctor::judgement::{Judgement, Outcome, or_unseen};
 use crate::doctor::{functions, rights};
 use crate::function::FunctionName;
 use crate::text;
@@ -42,14 +42,16 @@ impl Finding {
     }
 }
 
-/// Runs these checks on the deployment and on the functions in `named`, or on all functions if `named` is empty. If a
-/// fact could not be read, each check that needs the fact returns a warning.
+/// Runs these checks on the deployment, on the functions in `named`, or on all functions if `named` is empty, and on
+/// the functions that read SQS directly. `facts` is `None` if there is no deployment. If a fact could not be read, each
+/// check that needs the fact returns a warning.
 pub(super) fn findings(
-    facts: &Facts,
+    facts: Option<&Facts>,
     named: &[FunctionName],
+    consumers: &[Consumer],
     checks: impl IntoIterator<Item = &'static Check>,
 ) -> Vec<Finding> {
-    let functions = facts.functions.iter().filter(|function| {
+    let functions = facts.into_iter().flat_map(|facts| &facts.functions).filter(|function| {
         let is_it = |name: &FunctionName| name.any_version().names(&function.arn);
         named.is_empty() || named.iter().any(is_it)
     });
@@ -63,11 +65,17 @@ pub(super) fn findings(
             findings.push(Finding { check, about, judgement: or_unseen(judged) });
         };
         let functions = functions.clone();
-        match check.judge {
-            Judge::Stack(judge) => add(None, judge(facts)),
-            Judge::Role => add(None, rights::of_handler(facts, check.id)),
-            Judge::Function(judge) => functions.for_each(|it| add(Some(it.name.clone()), judge(facts, it))),
-            Judge::QualifiedFunction(judge) => functions.for_each(|function| {
+        match (&check.judge, facts) {
+            (Judge::Consumer(judge), _) => {
+                consumers.iter().for_each(|it| add(Some(it.name.clone()), judge(it)));
+            }
+            (_, None) => {}
+            (Judge::Stack(judge), Some(facts)) => add(None, judge(facts)),
+            (Judge::Role, Some(facts)) => add(None, rights::of_handler(facts, check.id)),
+            (Judge::Function(judge), Some(facts)) => {
+                functions.for_each(|it| add(Some(it.name.clone()), judge(facts, it)));
+            }
+            (Judge::QualifiedFunction(judge), Some(facts)) => functions.for_each(|function| {
                 let leaving = functions::leaving(facts, function);
                 for attachment in function.attachments.iter().filter(|it| is_asked_for(it)) {
                     let is_destination = check.id == DESTINATION;
@@ -83,29 +91,9 @@ pub(super) fn findings(
                     add(Some(attachment.name()), judged);
                 }
             }),
-            Judge::Consumer(_) => {}
         }
     }
     findings
-}
-
-/// Runs the given checks on functions that read SQS directly. Ignores checks that apply to other subjects.
-pub(super) fn of_consumers(
-    consumers: &[Consumer],
-    checks: impl IntoIterator<Item = &'static Check>,
-) -> Vec<Finding> {
-    let judges = checks.into_iter().filter_map(|check| match check.judge {
-        Judge::Consumer(judge) => Some((check, judge)),
-        _ => None,
-    });
-    let of = |(check, judge): (&'static Check, fn(&Consumer) -> Judged)| {
-        consumers.iter().map(move |consumer| Finding {
-            check,
-            about: Some(consumer.name.clone()),
-            judgement: or_unseen(judge(consumer)),
-        })
-    };
-    judges.flat_map(of).collect()
 }
 
 /// The number of findings with this outcome.
@@ -137,7 +125,7 @@ mod tests {
 
     #[test]
     fn nothing_is_found_on_a_healthy_deployment() {
-        let findings = findings(&healthy(), &[], CHECKS);
+        let findings = findings(Some(&healthy()), &[], &[], CHECKS);
         assert_eq!(ids(&findings, |outcome| outcome != Outcome::Ok), ["CB112", "CB113", "CB201"]);
         assert_eq!(count(&findings, Outcome::Skipped), 3);
         assert!(is_healthy(&findings, true));
@@ -149,11 +137,11 @@ mod tests {
     fn warning_is_unhealthy_only_if_strict() {
         let mut facts = healthy();
         facts.alarms = Err(Failure::could_not("cloudwatch:DescribeAlarms denied"));
-        let warned = findings(&facts, &[], CHECKS);
+        let warned = findings(Some(&facts), &[], &[], CHECKS);
         assert_eq!(count(&warned, Outcome::Warning), 3, "each check of the alarms");
         assert_eq!((is_healthy(&warned, false), is_healthy(&warned, true)), (true, false));
         facts.deployment.mapping = None;
-        assert!(!is_healthy(&findings(&facts, &[], CHECKS), false));
+        assert!(!is_healthy(&findings(Some(&facts), &[], &[], CHECKS), false));
     }
 
     #[test]
@@ -168,7 +156,7 @@ mod tests {
         let function = &mut facts.functions[0];
         function.target = Err(unseen());
         function.dropped = Err(unseen());
-        let good = findings(&facts, &[], CHECKS);
+        let good = findings(Some(&facts), &[], &[], CHECKS);
         let good = ids(&good, |outcome| outcome == Outcome::Ok);
         let expected = [
             "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB026",
@@ -187,7 +175,7 @@ mod tests {
         let target = &mut facts.attachment().target;
         target.qualifier = Some("live".into());
         target.invoke_settings.insert(Some("live".into()), target.invoke_settings[&None].clone());
-        let found = findings(&facts, &[], selected(&["CB102"], &[]));
+        let found = findings(Some(&facts), &[], &[], selected(&["CB102"], &[]));
         let expected = serde_json::json!([{
             "id": "CB102", "group": "functions", "title": "its failures go to the retry queue",
             "about": "orders:live", "outcome": "ok", "found": "retries", "means": null, "fix": null,
@@ -206,7 +194,7 @@ mod tests {
         facts.functions[0].attachments.push(live);
         let about = |names: &[&str]| {
             let named: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
-            let found = findings(&facts, &named, selected(&["CB001", "CB101", "CB102"], &[]));
+            let found = findings(Some(&facts), &named, &[], selected(&["CB001", "CB101", "CB102"], &[]));
             found.into_iter().map(|finding| finding.name()).collect::<Vec<_>>()
         };
         assert_eq!(about(&["orders"]), ["CB001", "CB101 orders", "CB102 orders", "CB102 orders:live"]);
@@ -218,7 +206,7 @@ mod tests {
     #[test]
     fn a_function_that_reads_sqs_has_checks_of_its_own() {
         let consumers = [sample::consumer()];
-        let found = of_consumers(&consumers, CHECKS);
+        let found = findings(None, &[], &consumers, CHECKS);
         let numbers = ["CB301", "CB302", "CB303", "CB304", "CB305", "CB306"];
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Ok), numbers);
         assert_eq!(found[0].name(), "CB301 orders");
@@ -231,14 +219,14 @@ mod tests {
         target.tags.insert("comeback:detached".into(), facts.now.to_string());
         target.invoke_settings.clear();
         *facts.settings() = InvokeSettings::default();
-        let found = findings(&facts, &[], CHECKS);
+        let found = findings(Some(&facts), &[], &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
         assert!(is_healthy(&found, false));
         facts.attachment().invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
-        let found = findings(&facts, &[], CHECKS);
+        let found = findings(Some(&facts), &[], &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"], "what waits is not retried");
         facts.list("");
-        let found = findings(&facts, &[], CHECKS);
+        let found = findings(Some(&facts), &[], &[], CHECKS);
         assert_eq!(
             ids(&found, |outcome| outcome == Outcome::Broken),
             [""; 0],
@@ -251,7 +239,7 @@ mod tests {
         let mut facts = healthy();
         *facts.settings() = InvokeSettings::default();
         facts.attachment().invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
-        let found = findings(&facts, &[], selected(&["CB109"], &[]));
+        let found = findings(Some(&facts), &[], &[], selected(&["CB109"], &[]));
         assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"]);
     }
 
@@ -281,7 +269,7 @@ mod tests {
             for rights in [&mut attachment.send, &mut attachment.invoke] {
                 rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
             }
-            let findings = findings(&facts, &[], CHECKS);
+            let findings = findings(Some(&facts), &[], &[], CHECKS);
             assert_eq!(ids(&findings, |outcome| outcome > Outcome::Ok), [DESTINATION]);
             let finding = findings.into_iter().find(|finding| finding.check.id == DESTINATION).unwrap();
             assert_eq!(finding.judgement.fix.as_ref().map(ToString::to_string).as_deref(), Some(fix));

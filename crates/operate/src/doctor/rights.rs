@@ -19,12 +19,8 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
     let or_else = match need.on {
-        Resource::Queue => of_queue(facts.retry_queue.as_ref().ok()),
+        Resource::RetryQueue => of_queue(facts.retry_queue.as_ref().ok()),
         Resource::DeadLetterQueue => of_queue(facts.dead_letter_queue.as_ref().ok()),
-        Resource::Keys => Some(KEY_POLICY),
-        _ => None,
-    };
-    match need.on {
         Resource::Keys => {
             if let Some(unusable) = unusable_key(facts)? {
                 return Ok(unusable);
@@ -32,17 +28,21 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
             if seen(&rights)?.is_empty() {
                 return Ok(ok("SQS manages the queues' keys"));
             }
+            Some(KEY_POLICY)
         }
-        Resource::Pauses if seen(&rights)?.is_empty() => {
-            return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
+        Resource::Pauses => {
+            if seen(&rights)?.is_empty() {
+                return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
+            }
+            None
         }
         Resource::LogStreams => {
             for right in rights.iter_mut().flatten() {
                 right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
             }
+            None
         }
-        _ => {}
-    }
+    };
     let flags = &facts.deployment.place_flags;
     let judgement = judged(flags, need.means, &rights, or_else, |missing| allow(flags, need.check, missing))?;
     Ok(Judgement { outcome: judgement.outcome.min(need.without), ..judgement })

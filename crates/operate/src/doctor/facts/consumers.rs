@@ -6,13 +6,12 @@ use comeback_backoff::requested_wait;
 use comeback_engine::RETENTION;
 
 use crate::account::Account;
-use crate::aws::Mapping;
+use crate::aws::{Mapping, qualified};
 use crate::deployment::queue::Queue;
 use crate::doctor::facts::queues::QueueSettings;
-use crate::doctor::facts::rights::{HIDE, SEND_DEAD_LETTERS};
 use crate::failure::{Failure, seen};
 use crate::function::FunctionName;
-use crate::rights::{Rights, ask};
+use crate::rights::{HIDE, Rights, SEND, ask};
 
 /// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. The doctor
 /// cannot check the retry time of a function whose code takes the time from elsewhere.
@@ -69,7 +68,7 @@ impl Consumer {
         let mut consumers = Vec::new();
         for function in named {
             let qualifier = function.qualifier.as_deref();
-            let name = qualifier.iter().fold(function.unqualified(), |name, it| format!("{name}:{it}"));
+            let name = qualified(&function.unqualified(), qualifier);
             let mappings = account.aws.mappings_of_function(&name).await?;
             if mappings.is_empty() {
                 continue;
@@ -96,9 +95,9 @@ impl Consumer {
                     name,
                     arn: arn.unqualified(),
                     timeout: configuration.timeout,
-                    hide: ask(account, role, HIDE.actions, [&*mapping.queue_arn]).await,
+                    hide: ask(account, role, HIDE, [&*mapping.queue_arn]).await,
                     send: match dead {
-                        Ok(dead) => ask(account, role, SEND_DEAD_LETTERS.actions, dead).await,
+                        Ok(dead) => ask(account, role, SEND, dead).await,
                         Err(failure) => Err(failure),
                     },
                     mapping,
@@ -115,7 +114,7 @@ impl Consumer {
 
 impl ReadQueue {
     async fn of_arn(account: &Account, arn: &str) -> Result<Named, Failure> {
-        let Some(queue) = Queue::find_arn(account, arn).await? else {
+        let Some(queue) = Queue::of_arn(account, arn).await? else {
             return Ok(Err(format!("queue {arn} does not exist")));
         };
         Ok(Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue }))
@@ -125,7 +124,7 @@ impl ReadQueue {
         if !["https://", "http://"].iter().any(|it| url.starts_with(it)) {
             return Ok(Err(format!("{url:?} is not the URL of a queue")));
         }
-        let Some(queue) = Queue::find_url(account, url).await? else {
+        let Some(queue) = Queue::of_url(account, url).await? else {
             return Ok(Err(format!("queue {url} does not exist")));
         };
         Ok(Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue }))

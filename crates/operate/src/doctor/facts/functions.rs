@@ -8,9 +8,9 @@ use futures_util::stream::{StreamExt as _, iter};
 use crate::account::Account;
 use crate::attach::attachment::{Attachment, ListOwner, other_than};
 use crate::aws::InvokeSettings;
+use crate::deployment::queue::CustomerKey;
 use crate::deployment::{AT_A_TIME, Deployment, entries};
-use crate::doctor::facts::queues::QueueSettings;
-use crate::failure::{Failure, seen};
+use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
@@ -30,24 +30,17 @@ pub(crate) struct Function {
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
-/// The deployment whose retry queue should receive the functions' failures.
-#[derive(Clone, Copy)]
-pub(crate) struct Destination<'a> {
-    pub(crate) account: &'a Account,
-    pub(crate) deployment: &'a Deployment,
-    pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
-    pub(crate) list_owner: &'a ListOwner,
-}
-
-/// Reads the functions to check. The second value is the failure to list the functions that match the allow-list's
-/// patterns, or `Ok`.
+/// Reads the functions to check. `key` is the retry queue's key, and `listed` is the allow-list in the stack's
+/// parameter. The second value is the failure to list the functions that match the allow-list's patterns, or `Ok`.
 pub(crate) async fn read(
-    destination: Destination<'_>,
+    account: &Account,
+    deployment: &Deployment,
+    key: &Result<Option<CustomerKey>, Failure>,
+    list_owner: &ListOwner,
     named: &[FunctionName],
     listed: &str,
     now: Timestamp,
 ) -> (Vec<Function>, Result<(), Failure>) {
-    let Destination { account, deployment, .. } = destination;
     let mut wanted = wanted(deployment, named, listed);
     let matched = deployment.matched(account).await.map(|arns| {
         for arn in arns {
@@ -67,7 +60,11 @@ pub(crate) async fn read(
                 match role.transpose() {
                     None => gone.extend(qualifier),
                     Some(role) => {
-                        let mut attachment = destination.attachment(target, qualifier, role.as_deref().ok());
+                        let role_arn = role.as_ref().unwrap_or(&target.role_arn).clone();
+                        let target = Target { qualifier, role_arn, ..target.clone() };
+                        let mut attachment =
+                            Attachment::unread(deployment.clone(), target, list_owner.clone());
+                        attachment.key = key.clone();
                         let other = other_than(account, deployment, &attachment.target.settings()).await;
                         let other = other.ok().flatten();
                         attachment
@@ -83,17 +80,6 @@ pub(crate) async fn read(
         Function { name: function.name, arn: arn.clone(), target, attachments, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
-}
-
-impl Destination<'_> {
-    /// The attachment of a qualifier of the target, as far as it has been read. `role_arn` is the ARN of the
-    /// qualifier's role.
-    fn attachment(&self, target: &Target, qualifier: Option<String>, role_arn: Option<&str>) -> Attachment {
-        let role_arn = role_arn.unwrap_or(&target.role_arn).to_owned();
-        let target = Target { qualifier, role_arn, ..target.clone() };
-        let key = seen(self.retry_queue).and_then(|queue| queue.key.clone());
-        Attachment { key, ..Attachment::unread(self.deployment.clone(), target, self.list_owner.clone()) }
-    }
 }
 
 /// Reads the ARN of the role of an alias or version. A published version keeps the role that the function had when the

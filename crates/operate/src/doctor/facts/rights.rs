@@ -1,5 +1,4 @@
-//! The permissions that the handler's role and consumers' roles need, and the verdicts of IAM's policy simulator on the
-//! handler's role.
+//! The permissions that the handler's role needs, and the verdicts of IAM's policy simulator on them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::doctor::judgement::Outcome;
 use crate::failure::{Failure, seen};
 use crate::rights::{Rights, SEND, USE_KEY, ask, ask_of_keys};
 
-/// A permission that a role needs, and the consequence if the permission is missing.
+/// A permission that the handler's role needs, and the consequence if the permission is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// The number of the check that judges the permission.
@@ -28,12 +27,10 @@ pub(crate) struct Need {
     pub(crate) means: &'static str,
 }
 
-/// A resource on which a role needs a permission.
+/// A resource on which the handler's role needs a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// The retry queue or, for a consumer, the queue that the consumer reads.
-    Queue,
-    /// The dead-letter queue.
+    RetryQueue,
     DeadLetterQueue,
     /// The streams of the handler's log group.
     LogStreams,
@@ -59,9 +56,9 @@ const fn need(
 /// The permissions that the handler's role needs, whatever functions the handler retries.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
-    need("CB030", TAKE, Resource::Queue, Outcome::Broken,
+    need("CB030", TAKE, Resource::RetryQueue, Outcome::Broken,
         "nothing is retried: the handler cannot receive, hide or delete messages"),
-    need("CB031", SEND, Resource::Queue, Outcome::Warning,
+    need("CB031", SEND, Resource::RetryQueue, Outcome::Warning,
         "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000"),
     need("CB032", SEND, Resource::DeadLetterQueue, Outcome::Broken,
         "dead-letters stay in the retry queue, and are deleted after 14 days"),
@@ -72,23 +69,6 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB035", USE_KEY, Resource::Keys, Outcome::Broken,
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
-
-/// The permission to hide messages, which a consumer's role needs.
-pub(crate) const HIDE: Need = need(
-    "CB305",
-    &["sqs:ChangeMessageVisibility"],
-    Resource::Queue,
-    Outcome::Broken,
-    "failed messages have no backoff: each returns after the queue's own visibility timeout",
-);
-/// The permission to send to the dead-letter queue, which a consumer's role needs.
-pub(crate) const SEND_DEAD_LETTERS: Need = need(
-    "CB306",
-    SEND,
-    Resource::DeadLetterQueue,
-    Outcome::Broken,
-    "a message that should be dead-lettered stays in its queue until the redrive policy or the retention removes it",
-);
 
 /// The permissions of the handler's role, by check number. A check's list is empty if the handler does not need the
 /// permission: it reads no pauses, or AWS manages the queues' keys.
@@ -109,7 +89,7 @@ pub(crate) async fn of_handler(
     let pauses = |name: &str| arn("ssm", &format!("parameter/{}", name.trim_start_matches('/')));
     let read = OF_HANDLER.iter().map(async |need| {
         let resource = match need.on {
-            Resource::Queue => Some(deployment.retry_queue.arn.clone()),
+            Resource::RetryQueue => Some(deployment.retry_queue.arn.clone()),
             Resource::DeadLetterQueue => Some(deployment.dead_letter_queue.arn.clone()),
             Resource::LogStreams => {
                 Some(arn("logs", &format!("log-group:{}{SAMPLE_STREAM}", deployment.log_group)))
