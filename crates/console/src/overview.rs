@@ -182,13 +182,11 @@ fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile
 }
 
 /// A pause's name, and the path of the page that resumes the pause.
-fn resume(pause: &OpenPause) -> (String, String) {
-    let name = match pause.target.parse() {
-        Ok(function) => command_name(&pause.target, &function),
-        Err(_) => pause.target.clone(),
-    };
+fn resume(open: &OpenPause) -> (String, String) {
+    let target = open.pause.target.to_string();
+    let name = target.parse().map_or_else(|_| target.clone(), |function| command_name(&target, &function));
     let path = format!("/resume?plan=yes&function={}", encoded(&name));
-    (pause.name().to_owned(), path)
+    (open.name(), path)
 }
 
 fn dead_lettered_in_words(count: u64) -> String {

@@ -269,7 +269,7 @@ impl PageOf<'_> {
 }
 
 fn in_force(request: &RequestInForce) -> Text {
-    Text::from(format!("In force: {} ", request.ask.title())).and(request.line())
+    Text::from(format!("In force: {} ", request.kind.title())).and(request.line())
 }
 
 /// A table of a report's groups, with the reasons why the events of each group wait.

@@ -27,8 +27,6 @@ pub mod file;
 pub mod filter;
 pub mod groups;
 pub mod import;
-#[cfg(test)]
-mod kills;
 pub mod list;
 pub mod pace;
 pub mod plan;
@@ -40,6 +38,8 @@ pub mod samples;
 pub mod scan;
 pub mod show;
 pub mod snapshot;
+#[cfg(test)]
+mod tests;
 mod work;
 
 pub use discard::Discard;

@@ -47,10 +47,6 @@ pub struct PausePlan {
     #[serde(skip)]
     target: PauseTarget,
     #[serde(skip)]
-    open: Option<Pause>,
-    #[serde(skip)]
-    planned: Pause,
-    #[serde(skip)]
     deployment: Deployment,
 }
 
@@ -84,11 +80,11 @@ impl Change for PauseRetries {
     }
 
     fn activity(&self, done: &Paused) -> Option<Activity> {
-        let OpenPause { target, why, .. } = &done.plan.pause;
+        let Pause { target, why, .. } = &done.plan.pause.pause;
         Some(Activity {
             what: CommandName::Pause.words().into(),
             flags: self.wanted.flags(),
-            functions: vec![target.clone()],
+            functions: vec![target.to_string()],
             why: why.clone(),
             ..Activity::default()
         })
@@ -120,8 +116,6 @@ impl PauseRetries {
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             name: named(function),
             target,
-            open,
-            planned,
             deployment,
         })
     }
@@ -133,7 +127,7 @@ impl PauseRetries {
     /// Writes the pause. Returns `None` if another operator has changed the pause since the plan was made.
     async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
-        let (deployment, open) = (&plan.deployment, plan.open.as_ref());
+        let (deployment, open) = (&plan.deployment, plan.open());
         let parameter = Parameter::of(account, deployment)?;
         let now = self.operator.now();
         let pause = self.wanted.pause(&plan.target, open, self.by(), now)?;
@@ -163,7 +157,6 @@ impl PauseRetries {
             pause: shown(&pause),
             before: open.map(shown),
             forgotten: forgotten.iter().map(shown).collect(),
-            planned: pause,
             ..plan.clone()
         };
         let notes = forgotten_note(&forgotten).map(Text::from).into_iter().chain(elsewhere).collect();
@@ -171,15 +164,23 @@ impl PauseRetries {
     }
 }
 
+impl PausePlan {
+    /// The target's pause before the change. `None` if the target is not paused.
+    fn open(&self) -> Option<&Pause> {
+        self.before.as_ref().map(|before| &before.pause)
+    }
+}
+
 impl Plan for PausePlan {
     /// The identity leaves out the times, because the pause starts when the operator confirms the plan.
     fn identity(&self) -> String {
-        format!("{:?}", (&self.target, &self.open))
+        format!("{:?}", (&self.target, self.open()))
     }
 
     fn question(&self) -> Option<Question> {
-        let verb = if self.open.is_some() { "change the pause of" } else { "pause" };
-        (self.open.as_ref() != Some(&self.planned)).then(|| Question::new(format!("{verb} {}?", self.name)))
+        let verb = if self.open().is_some() { "change the pause of" } else { "pause" };
+        let is_new = self.open() != Some(&self.pause.pause);
+        is_new.then(|| Question::new(format!("{verb} {}?", self.name)))
     }
 
     fn log_group(&self) -> &str {
@@ -190,9 +191,9 @@ impl Plan for PausePlan {
 impl Answer for PausePlan {
     /// Shows the open pause, if any, and the pause after the change.
     fn layout(&self) -> Layout {
-        let Self { name, planned, .. } = self;
+        let (name, planned) = (&self.name, &self.pause.pause);
         let mut layout = Layout::default();
-        match &self.open {
+        match self.open() {
             None => layout.line(text![name, ": will be paused ", terms(planned)]),
             Some(open) => {
                 layout.line(is_paused(name, open));
@@ -208,7 +209,7 @@ impl Answer for PausePlan {
 
 impl Answer for Paused {
     fn layout(&self) -> Layout {
-        let PausePlan { name, target, planned, deployment, noticed_within_seconds, .. } = &self.plan;
+        let PausePlan { name, target, pause, deployment, noticed_within_seconds, .. } = &self.plan;
         let mut layout = Layout::default();
         let noticed = noticed_within_seconds.map(Duration::from_secs).map(durations::text);
         let noticed = noticed.map(|it| format!(" Retries may still go out for the next {it}."));
@@ -223,7 +224,7 @@ impl Answer for Paused {
                 + &durations::text(HOLD)
                 + ", also after `resume`.",
         );
-        if planned.until.is_none() {
+        if pause.pause.until.is_none() {
             let which = if *target == PauseTarget::All { "--all" } else { name };
             layout.line(text!["Resume with: ", deployment.command(CommandName::Resume, [which])]);
         }
@@ -291,8 +292,6 @@ mod tests {
             noticed_within_seconds: Some(38),
             name: "orders".into(),
             target,
-            open,
-            planned,
             deployment: Deployment::sample(),
         }
     }
@@ -336,11 +335,12 @@ mod tests {
             ..Wanted::default()
         };
         let now = plan(None, &wanted);
-        let later = PausePlan { pause: OpenPause::sample("later"), ..now.clone() };
+        let later = Pause { until: None, ..now.pause.pause.clone() };
+        let later = PausePlan { pause: OpenPause { pause: later, open_seconds: 60 }, ..now.clone() };
         assert_eq!(now.identity(), later.identity());
         assert_ne!(
             now.identity(),
-            plan(Some(now.planned.clone()), &wanted).identity(),
+            plan(Some(now.pause.pause.clone()), &wanted).identity(),
             "somebody else has paused it"
         );
     }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use comeback_engine::{
     FunctionPattern, Pause, PauseTarget, Pauses, Timestamp, longest_between_reads, short_name,
 };
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 
 use crate::deployment::Deployment;
 use crate::failure::Failure;
@@ -60,23 +61,13 @@ pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool
     is_held && pause.is_active(now)
 }
 
-/// A pause that has not ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A pause that has not ended, with its length so far.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpenPause {
-    /// The ARN of the paused function, or `*` for every function.
-    pub target: String,
-    /// The start of the pause.
-    pub from: Timestamp,
-    /// The planned end of the pause. `None` means that the pause lasts until an operator resumes the function.
-    pub until: Option<Timestamp>,
+    /// The pause in the SSM parameter.
+    pub pause: Pause,
     /// The number of seconds since the start of the pause.
     pub open_seconds: u64,
-    /// The number of seconds after the end of the pause over which the held events are retried.
-    pub spread_seconds: u64,
-    /// The operator who opened the pause, if known.
-    pub by: Option<String>,
-    /// The reason that the operator gave, if any.
-    pub why: Option<String>,
 }
 
 impl OpenPause {
@@ -87,35 +78,27 @@ impl OpenPause {
 
     /// Describes a pause at the time `now`.
     pub fn of(pause: &Pause, now: Timestamp) -> Self {
-        Self {
-            target: pause.target.to_string(),
-            from: pause.from,
-            until: pause.until,
-            open_seconds: now.since(pause.from).as_secs(),
-            spread_seconds: pause.spread.as_secs(),
-            by: pause.by.clone(),
-            why: pause.why.clone(),
-        }
+        Self { pause: pause.clone(), open_seconds: now.since(pause.from).as_secs() }
     }
 
     /// The target of the pause, for people: `name`, `name:qualifier` or `every function`.
-    pub fn name(&self) -> &str {
-        target_name(&self.target)
+    pub fn name(&self) -> String {
+        target_name(&self.pause.target.to_string()).to_owned()
     }
 }
 
-#[cfg(test)]
-impl OpenPause {
-    pub(crate) fn sample(target: &str) -> Self {
-        Self {
-            target: target.into(),
-            from: Timestamp::from_secs(0),
-            until: None,
-            open_seconds: 0,
-            spread_seconds: 0,
-            by: None,
-            why: None,
-        }
+impl Serialize for OpenPause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Pause { target, from, until, spread, by, why } = &self.pause;
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("target", &target.to_string())?;
+        members.serialize_entry("from", from)?;
+        members.serialize_entry("until", until)?;
+        members.serialize_entry("open_seconds", &self.open_seconds)?;
+        members.serialize_entry("spread_seconds", &spread.as_secs())?;
+        members.serialize_entry("by", by)?;
+        members.serialize_entry("why", why)?;
+        members.end()
     }
 }
 

@@ -60,12 +60,6 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// The maximum age of the log lines to read for an entry, which is a request or the end of a pause. `None` means the
-/// longest time that an event can wait.
-fn lines_of(written: &Written) -> Option<Duration> {
-    matches!(written, Written::Resume(..)).then_some(HELD_LINES)
-}
-
 /// Recalls messages of events that match `wanted`, after an entry (a request or the end of a pause) was written to the
 /// SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says that the entry
 /// remains in force.
@@ -99,7 +93,8 @@ async fn choose(
 ) -> Result<(Vec<Chosen>, Recalled), Failure> {
     until_it_is_read(operator, deployment, written.at()).await;
     let now = operator.now();
-    let scope = Scope { wanted, since: lines_of(written), handles: true };
+    let since = matches!(written, Written::Resume(..)).then_some(HELD_LINES);
+    let scope = Scope { wanted, since, handles: true };
     let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
     let policies = deployment.policies().ok();
     let none = Pauses::default();

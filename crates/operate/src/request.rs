@@ -122,7 +122,8 @@ impl Change for RequestEvents {
         let (written, forgotten) = self.write(&plan).await?;
         let RequestPlan { deployment, wanted, reach, .. } = &plan;
         let (result, end) = recall(&self.operator, deployment, wanted, &written, reach.recalled).await;
-        let requested = written.request().map(|request| RequestInForce::of(request, self.ask));
+        let kind = self.ask.kind();
+        let requested = written.request().map(|request| RequestInForce { kind, request: request.clone() });
         let plan = RequestPlan { requested, result, ..plan };
         Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
     }
@@ -382,7 +383,7 @@ impl Answer for Requested {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
-        let at = self.plan.requested.as_ref().map_or(self.plan.begin, |request| request.at);
+        let at = self.plan.requested.as_ref().map_or(self.plan.begin, |it| it.request.at);
         layout.line(text!["Requested at ", at, ". ", waiting, " shows what is left."]);
         self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
         self.note.iter().for_each(|note| layout.note(note));
@@ -394,7 +395,7 @@ impl Requested {
     /// A watch on the retries that the request makes due. `None` if the log showed no event that the request affects.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
-        let end = requested.as_ref()?.until;
+        let end = requested.as_ref()?.request.last_moment();
         (!reach.retries.is_empty()).then(|| Watch {
             deployment: deployment.clone(),
             wanted: wanted.clone(),

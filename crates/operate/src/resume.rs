@@ -59,8 +59,6 @@ pub struct ResumePlan {
     #[serde(skip)]
     target: PauseTarget,
     #[serde(skip)]
-    open: Vec<Pause>,
-    #[serde(skip)]
     deployment: Deployment,
 }
 
@@ -87,7 +85,8 @@ impl Change for ResumeRetries {
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
         // A pause that ends in this second is over: if two operators ended it, both would recall its messages.
-        let open: Vec<Pause> = open_of(&pauses, &target, now.rounded_up_to_secs()).cloned().collect();
+        let open = open_of(&pauses, &target, now.rounded_up_to_secs());
+        let ended = open.map(|pause| OpenPause::of(pause, now)).collect();
         let closed = edits::closed(&pauses, &target, spread, now);
         let (held, unknown) = match self.held(&deployment, &closed, &target, now).await {
             Ok(held) => (Some(held), None),
@@ -97,7 +96,7 @@ impl Change for ResumeRetries {
             held,
             result: None,
             unknown,
-            ended: open.iter().map(|pause| OpenPause::of(pause, now)).collect(),
+            ended,
             still_paused_by: others(&pauses, &target, now),
             forgotten: Vec::new(),
             spread_seconds: spread.as_secs(),
@@ -105,7 +104,6 @@ impl Change for ResumeRetries {
             name: named(self.function.as_ref()),
             function: self.function.clone(),
             target,
-            open,
             deployment,
         })
     }
@@ -182,7 +180,7 @@ impl ResumeRetries {
         let is_ours = |pause: &Pause| pause.until == Some(end) && pause.spread == spread;
         let is_in = |pauses: &Pauses| {
             let was_open = |pause: &&Pause| {
-                plan.open.iter().any(|open| (&open.target, open.from) == (&pause.target, pause.from))
+                plan.open().any(|open| (&open.target, open.from) == (&pause.target, pause.from))
             };
             is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
         };
@@ -206,6 +204,11 @@ fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPaus
 }
 
 impl ResumePlan {
+    /// The open pauses to end.
+    fn open(&self) -> impl Iterator<Item = &Pause> {
+        self.ended.iter().map(|ended| &ended.pause)
+    }
+
     /// The failure to report if the pause has ended since this plan was made, most likely by another operator.
     fn already_ended(&self) -> Failure {
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
@@ -218,8 +221,11 @@ impl ResumePlan {
     /// Fails if another pause still holds the function.
     fn still_covered(&self) -> Result<(), Failure> {
         let Some(still) = self.still_paused_by.first() else { return Ok(()) };
-        let by = still.by.as_deref().unwrap_or("somebody");
-        let which = if still.target == "*" { "--all" } else { &still.target };
+        let by = still.pause.by.as_deref().unwrap_or("somebody");
+        let which = match &still.pause.target {
+            PauseTarget::All => "--all".to_owned(),
+            PauseTarget::Functions(function) => function.to_string(),
+        };
         let resume = self.deployment.command(CommandName::Resume, [which]);
         let name = &self.name;
         Err(Failure::undone(text![
@@ -251,11 +257,11 @@ impl ResumePlan {
 
 impl Plan for ResumePlan {
     fn identity(&self) -> String {
-        format!("{:?}", (&self.target, &self.open))
+        format!("{:?}", (&self.target, self.open().collect::<Vec<_>>()))
     }
 
     fn question(&self) -> Option<Question> {
-        (!self.open.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
+        (!self.ended.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
     }
 
     fn log_group(&self) -> &str {
@@ -266,7 +272,7 @@ impl Plan for ResumePlan {
 impl Answer for ResumePlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        self.open.iter().for_each(|pause| layout.line(is_paused(&self.name, pause)));
+        self.open().for_each(|pause| layout.line(is_paused(&self.name, pause)));
         if let Some(held) = self.held.as_ref().filter(|held| held.found > 0) {
             let spread = durations::text(Duration::from_secs(self.spread_seconds));
             let due = format!("within {spread} of the end");
@@ -278,7 +284,7 @@ impl Answer for ResumePlan {
     }
 
     fn end(&self) -> Result<(), Failure> {
-        if !self.open.is_empty() {
+        if !self.ended.is_empty() {
             return Ok(());
         }
         self.still_covered()?;
@@ -322,7 +328,6 @@ mod tests {
             name: "orders".into(),
             function: function.map(|name| name.parse().unwrap()),
             target: PauseTarget::All,
-            open: Vec::new(),
             deployment,
         }
     }

@@ -469,9 +469,11 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
 /// Fails if there is an open pause for this function only, because the pause would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
-    let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };
-    let (name, from) = (pause.name(), pause.from);
-    let named = command_name(&pause.target, &deployment.handler_arn);
+    let Some(open) = open.iter().find(|open| own.contains(&open.pause.target.to_string())) else {
+        return Ok(());
+    };
+    let (name, from) = (open.name(), open.pause.from);
+    let named = command_name(&open.pause.target.to_string(), &deployment.handler_arn);
     Err(Failure::undone(text![
         name,
         " has been paused since ",

@@ -77,10 +77,9 @@ impl Change for Discard {
     async fn perform(&self, plan: &DiscardPlan) -> Result<Performed<DiscardPlan, Discarded>, Failure> {
         let file = NewFile::create(&self.export)?;
         let acted = act(&self.operator, &plan.plan, &file, "discarded").await?;
+        let result = acted.result();
         let (discarded, export, is_empty) = (acted.outcome.done, plan.export.clone(), file.is_empty());
-        let done = Discarded { acted, discarded, export, is_empty };
-        let result = done.end();
-        Ok(Performed::Done(done, result))
+        Ok(Performed::Done(Discarded { acted, discarded, export, is_empty }, result))
     }
 
     fn operator(&self) -> &Operator {
@@ -144,10 +143,6 @@ impl Discarded {
 impl Answer for Discarded {
     fn layout(&self) -> Layout {
         self.acted.layout(self.back())
-    }
-
-    fn end(&self) -> Result<(), Failure> {
-        self.acted.end()
     }
 }
 

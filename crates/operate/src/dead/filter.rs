@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_names};
+use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wildmatch::WildMatch;
 
 use crate::durations;
 use crate::function::FunctionName;
+use crate::waiting::wanted::error_matches;
 
 /// The reason reported for an invocation record that SQS, not the handler, moved from the retry queue to the
 /// dead-letter queue after too many receives.
@@ -51,10 +51,7 @@ impl Filter {
             || dead_letter.kind != DeadLetterKind::Unknown
                 && self.reason.is_none_or(|reason| reason == reason_of(dead_letter))
                 && holds(&self.target, &dead_letter.function_arn, |target, arn| target.names(arn))
-                && holds(&self.error, &dead_letter.error_type, |glob, error| {
-                    let glob = WildMatch::new(glob);
-                    error_names(error).iter().any(|name| glob.matches(name))
-                })
+                && holds(&self.error, &dead_letter.error_type, |glob, error| error_matches(glob, error))
                 && self.older.is_none_or(|older| age > older)
                 && self.newer.is_none_or(|newer| age < newer)
                 && holds(&self.retries, &dead_letter.retries_made, RangeInclusive::contains)

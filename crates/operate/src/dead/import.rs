@@ -59,8 +59,9 @@ pub struct ImportPlan {
 pub struct Imported {
     #[serde(flatten)]
     plan: ImportPlan,
+    /// True if every dead-letter of the plan was imported.
     #[serde(skip)]
-    result: Result<(), Failure>,
+    is_whole: bool,
 }
 
 /// Checks all lines of a file before anything is sent.
@@ -207,7 +208,7 @@ impl Change for Import {
             Ok(()) => Err(left_over(&summary)),
         };
         let plan = ImportPlan { imported: outcome.done, left: outcome.left, ..now };
-        Ok(Performed::Done(Imported { plan, result: result.clone() }, result))
+        Ok(Performed::Done(Imported { plan, is_whole: result.is_ok() }, result))
     }
 
     fn operator(&self) -> &Operator {
@@ -251,14 +252,10 @@ impl Answer for Imported {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         // The text of a failure already begins with the summary.
-        if self.result.is_ok() {
+        if self.is_whole {
             layout.line(format!("imported {}", counted_dead_letters(self.plan.imported)));
         }
         layout
-    }
-
-    fn end(&self) -> Result<(), Failure> {
-        self.result.clone()
     }
 }
 

@@ -285,7 +285,7 @@ impl Acted {
     pub(super) fn layout(&self, more: Option<Text>) -> Layout {
         let mut layout = Layout::default();
         // The text of a failure already begins with the summary.
-        let summary = self.end().is_ok().then(|| self.outcome.summary(self.did).into());
+        let summary = self.result().is_ok().then(|| self.outcome.summary(self.did).into());
         let line = Text::joined(summary.into_iter().chain(more), "; ");
         if !line.is_empty() {
             layout.line(line);
@@ -306,7 +306,7 @@ impl Acted {
     }
 
     /// The result of the command. Fails if the command left dead-letters that the plan did not skip.
-    pub(super) fn end(&self) -> Result<(), Failure> {
+    pub(super) fn result(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary(self.did);
         self.read.result(&summary)?;
         if self.plan.limit.is_none_or(|limit| self.outcome.done < limit) {

@@ -114,8 +114,7 @@ impl Change for Redrive {
 
     async fn plan(&self) -> Result<RedrivePlan, Failure> {
         let deployment = self.operator.deployment().await?;
-        let rules = RedriveRules::new(&deployment, self.retarget.as_deref())?;
-        let rules = rules.with_payload(self.payload.clone());
+        let rules = RedriveRules::new(&deployment, self.retarget.as_deref(), self.payload.clone())?;
         self.check_target(&deployment)?;
         let snapshot = self.chosen.snapshot(&self.operator, &deployment, Some(&rules)).await?;
         let picked = Picked::of(&self.chosen, snapshot, |row| self.skips(row), (self.pace, self.limit))?;
@@ -135,9 +134,8 @@ impl Change for Redrive {
         }
         let sending = Sending { operator: &self.operator, url: &picked.deployment().retry_queue.url, rules };
         let acted = act(&self.operator, picked, &sending, "redrove").await?;
-        let done = Redriven { redriven: acted.outcome.done, acted };
-        let result = done.end();
-        Ok(Performed::Done(done, result))
+        let result = acted.result();
+        Ok(Performed::Done(Redriven { redriven: acted.outcome.done, acted }, result))
     }
 
     fn operator(&self) -> &Operator {
@@ -154,15 +152,16 @@ impl Change for Redrive {
 
 impl Plan for RedrivePlan {
     fn identity(&self) -> String {
-        let payload = self.rules.payload().map(NewPayload::json);
-        format!("{:?} {payload:?} {}", self.rules.retarget(), self.plan.identity())
+        let RedriveRules { retarget, payload, .. } = &self.rules;
+        let payload = payload.as_ref().map(NewPayload::json);
+        format!("{retarget:?} {payload:?} {}", self.plan.identity())
     }
 
     fn question(&self) -> Option<Question> {
         let count = self.count();
         let queue = self.plan.deployment().retry_queue.name();
         let is_asked = count > 0 && self.plan.not_allowed.is_empty();
-        let with = self.rules.payload().map(|_| " with the new payload").unwrap_or_default();
+        let with = if self.rules.payload.is_some() { " with the new payload" } else { "" };
         is_asked.then(|| Question::new(format!("send {}{with} to {queue}?", counted_dead_letters(count))))
     }
 
@@ -174,7 +173,7 @@ impl Plan for RedrivePlan {
 impl Answer for RedrivePlan {
     fn layout(&self) -> Layout {
         let mut layout = self.plan.layout("redrive");
-        if let Some(payload) = self.rules.payload().filter(|_| self.count() > 0) {
+        if let Some(payload) = self.rules.payload.as_ref().filter(|_| self.count() > 0) {
             let bytes = grouped(payload.json().len() as u64);
             layout
                 .line(format!("Its payload is replaced by the new one, of {bytes} bytes. It keeps its key."));
@@ -207,10 +206,6 @@ fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deploym
 impl Answer for Redriven {
     fn layout(&self) -> Layout {
         self.acted.layout(None)
-    }
-
-    fn end(&self) -> Result<(), Failure> {
-        self.acted.end()
     }
 }
 

@@ -57,15 +57,21 @@ fn compact(json: &str) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct RedriveRules {
     policies: Policies,
-    retarget: Option<String>,
-    payload: Option<NewPayload>,
+    /// The ARN of the function to invoke instead of the original function. `None` keeps the original function.
+    pub(super) retarget: Option<String>,
+    /// The payload that replaces the dead-letter's payload. `None` keeps the dead-letter's payload.
+    pub(super) payload: Option<NewPayload>,
 }
 
 impl RedriveRules {
     /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`. Fails
     /// if the handler refuses its settings, because its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS`
     /// does not allow `retarget`.
-    pub(super) fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
+    pub(super) fn new(
+        deployment: &Deployment,
+        retarget: Option<&str>,
+        payload: Option<NewPayload>,
+    ) -> Result<Self, Failure> {
         let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
             let handler = &deployment.handler;
@@ -83,33 +89,16 @@ impl RedriveRules {
                 quoted(deployment.command::<&str>(CommandName::Attach, [])),
                 " first, and pass the function's full ARN"
             ])),
-            None => Ok(Self { policies, retarget: retarget.map(ToOwned::to_owned), payload: None }),
+            None => Ok(Self { policies, retarget: retarget.map(ToOwned::to_owned), payload }),
         }
-    }
-
-    /// Returns the same rules for a redrive that replaces the dead-letter's payload. `None` keeps the dead-letter's
-    /// payload.
-    #[must_use]
-    pub(super) fn with_payload(self, payload: Option<NewPayload>) -> Self {
-        Self { payload, ..self }
-    }
-
-    /// The payload that replaces the dead-letter's payload. `None` keeps the dead-letter's payload.
-    pub(super) fn payload(&self) -> Option<&NewPayload> {
-        self.payload.as_ref()
-    }
-
-    /// The ARN of the function to invoke instead of the original function. `None` keeps the original function.
-    pub(super) fn retarget(&self) -> Option<&str> {
-        self.retarget.as_deref()
     }
 
     /// The message that a redrive sends, so that the dead-letter's event starts again without earlier retries. The
     /// message has no attributes, because the attribute `Comeback` would mark the message as moved. Fails with the
     /// reason why the handler would dead-letter the message again immediately.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
-        let payload = self.payload().map(|payload| &*payload.0);
-        let body = received.dead_letter().redriven(self.retarget(), payload);
+        let payload = self.payload.as_ref().map(|payload| &*payload.0);
+        let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);
         let body = body.map_err(|reason| reason.code)?;
         let body = self.rehearsed(body, received.record.sent)?;
         let trace_header = received.record.trace_header.clone();
@@ -154,7 +143,7 @@ mod tests {
     #[test]
     fn retargeted_dead_letter_names_the_new_function() {
         let live = format!("{ORDERS}:live");
-        let rules = RedriveRules::new(&deployment(), Some(&live)).unwrap();
+        let rules = RedriveRules::new(&deployment(), Some(&live), None).unwrap();
         for received in [event("Timeout"), record("Timeout")].map(|dead_letter| received(&dead_letter)) {
             let message = rules.message(&received).unwrap();
             assert!(message.attributes.is_empty());
@@ -187,7 +176,7 @@ mod tests {
     #[test]
     fn a_dead_letter_with_a_new_payload_keeps_its_key() {
         let payload = NewPayload::read(r#"{"fixed":1E400}"#).unwrap();
-        let rules = RedriveRules::new(&deployment(), None).unwrap().with_payload(Some(payload));
+        let rules = RedriveRules::new(&deployment(), None, Some(payload)).unwrap();
         for received in [event("Timeout"), record("Timeout")].map(|dead_letter| received(&dead_letter)) {
             let message = rules.message(&received).unwrap();
             let record = Record { body: message.body, ..received.record.clone() };
@@ -197,13 +186,13 @@ mod tests {
         }
         let bytes = SQS_MESSAGE_BYTES - 100;
         let large = NewPayload::read(&format!("\"{}\"", "x".repeat(bytes))).unwrap();
-        let rules = RedriveRules::new(&deployment(), None).unwrap().with_payload(Some(large));
+        let rules = RedriveRules::new(&deployment(), None, Some(large)).unwrap();
         assert_eq!(rules.message(&received(&event("Timeout"))).unwrap_err(), ReasonCode::PayloadTooLarge);
     }
 
     #[test]
     fn a_function_that_is_not_allowed_gets_nothing() {
-        let refused = |name: &str| RedriveRules::new(&deployment(), Some(name)).unwrap_err();
+        let refused = |name: &str| RedriveRules::new(&deployment(), Some(name), None).unwrap_err();
         let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments";
         let expected = format!(
             "--retarget {other}: TARGET_FUNCTIONS does not allow it, so its events would be dead-lettered again; \

@@ -239,7 +239,6 @@ pub(super) struct Scan<'a> {
     hidden: usize,
     read: Read,
     quiet_rounds: u32,
-    most_hidden: usize,
 }
 
 impl<'a> Scan<'a> {
@@ -253,7 +252,6 @@ impl<'a> Scan<'a> {
             hidden: 0,
             read: Read { dead_letters: 0, newer: 0, end: End::All, still_hidden: None, locked: None },
             quiet_rounds: 0,
-            most_hidden: MOST_HIDDEN,
         }
     }
 
@@ -264,7 +262,7 @@ impl<'a> Scan<'a> {
             if self.operator.interrupt.is_raised() {
                 return Err(End::Interrupted);
             }
-            if self.hidden >= self.most_hidden {
+            if self.hidden >= MOST_HIDDEN {
                 return Err(End::TooManyHidden);
             }
             let dead_letters = self.round(most.min(ROUND)).await?;
@@ -361,7 +359,7 @@ mod tests {
     async fn reading_stops_at_the_limit_of_hidden_dead_letters() {
         let dead = Dead::with((0..300).map(|_| event("Timeout")));
         let (operator, deployment) = (dead.operator(), dead.deployment().await);
-        let mut scan = Scan { most_hidden: 100, ..Scan::new(&operator, &deployment, NOW) };
+        let mut scan = Scan { hidden: MOST_HIDDEN - 100, ..Scan::new(&operator, &deployment, NOW) };
         let dead_letters = scan.next(ROUND).await.unwrap();
         scan.next(ROUND).await.unwrap();
         assert_eq!(scan.next(ROUND).await.unwrap_err(), End::TooManyHidden);

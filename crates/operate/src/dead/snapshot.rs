@@ -110,7 +110,7 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
     let deployment = operator.deployment().await?;
     // If the handler refuses its settings, its behaviour is unknown, and no dead-letter is checked. A redrive is then
     // refused.
-    let rules = RedriveRules::new(&deployment, None).ok();
+    let rules = RedriveRules::new(&deployment, None, None).ok();
     let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
     snapshot.is_whole_enough()?;
     snapshot.unknown_target()?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::LONG_PAUSE;
+use comeback_engine::{LONG_PAUSE, Pause};
 use serde::Serialize;
 
 use crate::change::Answer;
@@ -10,10 +10,10 @@ use crate::durations;
 use crate::failure::Failure;
 use crate::layout::{Block, Layout, Table};
 use crate::operator::Operator;
+use crate::pauses::OpenPause;
 use crate::pauses::history::{self, Entry};
 use crate::pauses::parameter::read_pauses;
 use crate::pauses::requests::RequestInForce;
-use crate::pauses::{OpenPause, target_name};
 use crate::text;
 use crate::text::Text;
 
@@ -77,7 +77,7 @@ impl Answer for Listing {
             false => layout.table(table(pauses)),
         }
         for request in self.requests.iter().flatten() {
-            layout.line(text![format!("{}: ", request.ask.title()), request.line()]);
+            layout.line(text![format!("{}: ", request.kind.title()), request.line()]);
         }
         if let Some(history) = history {
             layout.line("");
@@ -97,15 +97,16 @@ impl Answer for Listing {
 
 fn table(pauses: &[OpenPause]) -> Table {
     let mut table = Table::new(["function", "since", "until", "spread", "by", "why"]);
-    for pause in pauses {
+    for open in pauses {
+        let Pause { from, until, spread, by, why, .. } = &open.pause;
         let text = |text: &Option<String>| Text::from(text.as_deref().unwrap_or_default());
         table.row([
-            target_name(&pause.target).into(),
-            pause.from.into(),
-            pause.until.map_or_else(|| "resume".into(), Text::from),
-            durations::text(Duration::from_secs(pause.spread_seconds)).into(),
-            text(&pause.by),
-            text(&pause.why),
+            open.name().into(),
+            (*from).into(),
+            until.map_or_else(|| "resume".into(), Text::from),
+            durations::text(*spread).into(),
+            text(by),
+            text(why),
         ]);
     }
     table

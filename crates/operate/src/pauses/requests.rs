@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{Pauses, Request, Timestamp};
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::pauses::target_name;
@@ -10,13 +11,11 @@ use crate::text;
 use crate::text::Text;
 
 /// The action that a request directs the handler to perform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "ask", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Retry the events now.
     Retry {
         /// The time over which the handler spreads the retries, in whole seconds.
-        #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
         within: Duration,
     },
     /// Dead-letter the events.
@@ -24,14 +23,6 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The title of a request with this action, such as `retry now` in `retry now: orders`.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Retry { .. } => "retry now",
-            Self::Cancel => "cancel",
-        }
-    }
-
     /// The kind of request with this action.
     pub const fn kind(self) -> Kind {
         match self {
@@ -58,74 +49,68 @@ impl Kind {
             Self::Cancel => "cancel",
         }
     }
-}
 
-fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(within.as_secs())
+    /// The title of a request of this kind, such as `retry now` in `retry now: orders`.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Retry => "retry now",
+            Self::Cancel => "cancel",
+        }
+    }
 }
 
 /// A request from `comeback retry` or `comeback cancel`, which the handler applies to the waiting events.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RequestInForce {
-    /// The requested action.
-    #[serde(flatten)]
-    pub ask: Ask,
-    /// The ARN of the events' function, or `*` for every function.
-    pub target: String,
-    /// The time when the request was made.
-    pub at: Timestamp,
-    /// Globs for the event's error type. The list is empty if the request covers events with any error.
-    pub errors: Vec<String>,
-    /// The keys of the events. The list is empty if the request covers all events of the function.
-    pub keys: Vec<String>,
-    /// The time when the request ends.
-    pub until: Timestamp,
-    /// The operator who made the request, if known.
-    pub by: Option<String>,
-    /// The reason that the operator gave, if any.
-    pub why: Option<String>,
+    /// The kind of request.
+    pub kind: Kind,
+    /// The request in the SSM parameter.
+    pub request: Request,
 }
 
 impl RequestInForce {
     /// The requests in force at `now`: first the requests to retry events, then the requests to cancel events.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
-        let retries = pauses.retries().map(|it| (it, Ask::Retry { within: it.within }));
-        let all = retries.chain(pauses.cancels().map(|it| (it, Ask::Cancel)));
-        let in_force = all.filter(|(request, _)| !request.withdrawn && now <= request.last_moment());
-        in_force.map(|(request, ask)| Self::of(request, ask)).collect()
-    }
-
-    /// Converts a request from the SSM parameter. `ask` is the request's action.
-    pub fn of(request: &Request, ask: Ask) -> Self {
-        Self {
-            ask,
-            target: request.target.to_string(),
-            at: request.at,
-            errors: request.errors.clone(),
-            keys: request.keys.clone(),
-            until: request.last_moment(),
-            by: request.by.clone(),
-            why: request.why.clone(),
-        }
-    }
-
-    /// The target of the request, as a person writes it: `name`, `name:qualifier` or `every function`.
-    pub fn name(&self) -> &str {
-        target_name(&self.target)
+        let retries = pauses.retries().map(|request| (Kind::Retry, request));
+        let all = retries.chain(pauses.cancels().map(|request| (Kind::Cancel, request)));
+        let in_force = all.filter(|(_, request)| !request.withdrawn && now <= request.last_moment());
+        in_force.map(|(kind, request)| Self { kind, request: request.clone() }).collect()
     }
 
     /// Describes the request, as in `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
     pub fn line(&self) -> Text {
-        let events = [&self.errors[..], &self.keys[..]].concat().join(", ");
-        let errors = Some(events).filter(|events| !events.is_empty());
+        let Request { target, at, errors, keys, by, why, .. } = &self.request;
+        let target = target.to_string();
+        let events = [&errors[..], &keys[..]].concat().join(", ");
+        let events = Some(events).filter(|events| !events.is_empty());
         let part = |part: Option<String>| part.unwrap_or_default();
         text![
-            format!("{}{}, requested at ", self.name(), part(errors.map(|errors| format!(" ({errors})")))),
-            self.at,
-            format!("{}, ends at ", part(self.by.as_ref().map(|by| format!(" by {by}")))),
-            self.until,
-            part(self.why.as_ref().map(|why| format!(": {why}")))
+            target_name(&target),
+            format!("{}, requested at ", part(events.map(|events| format!(" ({events})")))),
+            *at,
+            format!("{}, ends at ", part(by.as_ref().map(|by| format!(" by {by}")))),
+            self.request.last_moment(),
+            part(why.as_ref().map(|why| format!(": {why}")))
         ]
+    }
+}
+
+impl Serialize for RequestInForce {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Request { target, at, within, errors, keys, by, why, .. } = &self.request;
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("ask", self.kind.name())?;
+        if self.kind == Kind::Retry {
+            members.serialize_entry("within_seconds", &within.as_secs())?;
+        }
+        members.serialize_entry("target", &target.to_string())?;
+        members.serialize_entry("at", at)?;
+        members.serialize_entry("errors", errors)?;
+        members.serialize_entry("keys", keys)?;
+        members.serialize_entry("until", &self.request.last_moment())?;
+        members.serialize_entry("by", by)?;
+        members.serialize_entry("why", why)?;
+        members.end()
     }
 }
 

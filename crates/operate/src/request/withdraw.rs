@@ -16,8 +16,7 @@ use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::operator_line::Activity;
 use crate::pauses::parameter::Parameter;
-use crate::pauses::requests::Kind;
-use crate::pauses::requests::RequestInForce;
+use crate::pauses::requests::{Kind, RequestInForce};
 use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
@@ -72,8 +71,8 @@ impl Change for WithdrawRequests {
         let pauses = interrupt.or(read).await?;
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let requests = RequestInForce::all_of(&pauses, self.operator.now()).into_iter();
-        let requests = requests.filter(|request| request.ask.kind() == self.kind);
-        let (withdrawn, others) = requests.partition(|request| request.target == target.to_string());
+        let requests = requests.filter(|request| request.kind == self.kind);
+        let (withdrawn, others) = requests.partition(|it| it.request.target == target);
         Ok(WithdrawPlan {
             withdrawn,
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
@@ -141,7 +140,7 @@ impl Answer for WithdrawPlan {
         let mut layout = Layout::default();
         self.withdrawn
             .iter()
-            .for_each(|request| layout.line(text![format!("{}: ", request.ask.title()), request.line()]));
+            .for_each(|request| layout.line(text![format!("{}: ", request.kind.title()), request.line()]));
         layout
     }
 

@@ -1,6 +1,6 @@
 //! The lines of `comeback status`: a title with text for each topic.
 
-use comeback_engine::LONG_PAUSE;
+use comeback_engine::{LONG_PAUSE, Pause, PauseTarget};
 
 use super::{
     ALARMS, DEAD_LETTERS, DUE, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status, WAITING,
@@ -119,7 +119,7 @@ impl Status {
     }
 
     fn requests_of(&self, kind: Kind) -> Vec<Text> {
-        let requests = self.requests.iter().flatten().filter(|request| request.ask.kind() == kind);
+        let requests = self.requests.iter().flatten().filter(|request| request.kind == kind);
         requests.map(|request| request.line()).collect()
     }
 
@@ -149,11 +149,11 @@ impl Status {
         lines
     }
 
-    fn open_pause(&self, pause: &OpenPause) -> Text {
-        let OpenPause { target, until, open_seconds, by, why, .. } = pause;
-        let name = match &**target {
-            "*" => pause.name().into(),
-            arn => self.deployment.function(arn, pause.name()),
+    fn open_pause(&self, open: &OpenPause) -> Text {
+        let OpenPause { pause: Pause { target, until, by, why, .. }, open_seconds } = open;
+        let name = match target {
+            PauseTarget::All => open.name().into(),
+            PauseTarget::Functions(function) => self.deployment.function(&function.to_string(), open.name()),
         };
         let part = |part: Option<String>| part.unwrap_or_default();
         let by = part(by.as_ref().map(|by| format!(" by {by}")));
@@ -200,7 +200,7 @@ fn last_hour(hour: &LastHour) -> String {
 mod tests {
     use std::time::Duration;
 
-    use comeback_engine::Timestamp;
+    use comeback_engine::{Request, Timestamp};
 
     use super::super::Metrics;
     use super::*;
@@ -211,7 +211,6 @@ mod tests {
     use crate::change::tests::plain;
     use crate::deployment::Deployment;
     use crate::failure::Failure;
-    use crate::pauses::requests::Ask;
     use crate::pauses::requests::RequestInForce;
 
     #[test]
@@ -301,6 +300,14 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
             state: state.into(),
             ..Alarm::sample(name, Watched::DeadLetters)
         };
+        let pause = |target: &str| Pause {
+            target: target.parse().unwrap(),
+            from: Timestamp::from_secs(0),
+            until: None,
+            spread: Duration::ZERO,
+            by: None,
+            why: None,
+        };
         Status {
             stack: None,
             version: None,
@@ -325,26 +332,32 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
             },
             pauses: Some(vec![
                 OpenPause {
+                    pause: Pause {
+                        by: Some("anna".into()),
+                        why: Some("deploy 4711".into()),
+                        ..pause("arn:aws:lambda:eu-west-1:123456789012:function:orders:live")
+                    },
                     open_seconds: 90_000,
-                    by: Some("anna".into()),
-                    why: Some("deploy 4711".into()),
-                    ..OpenPause::sample("arn:aws:lambda:eu-west-1:123456789012:function:orders:live")
                 },
                 OpenPause {
-                    until: Some(Timestamp::from_secs(1_700_000_000)),
+                    pause: Pause { until: Some(Timestamp::from_secs(1_700_000_000)), ..pause("*") },
                     open_seconds: 60,
-                    ..OpenPause::sample("*")
                 },
             ]),
             requests: Some(vec![RequestInForce {
-                ask: Ask::Retry { within: Duration::from_secs(600) },
-                target: "*".into(),
-                at: Timestamp::from_secs(1_700_000_000),
-                errors: vec!["Timeout*".into()],
-                keys: Vec::new(),
-                until: Timestamp::from_secs(1_700_004_200),
-                by: Some("anna".into()),
-                why: None,
+                kind: Kind::Retry,
+                request: Request {
+                    target: PauseTarget::All,
+                    at: Timestamp::from_secs(1_700_000_000),
+                    millis: 0,
+                    within: Duration::from_secs(600),
+                    errors: vec!["Timeout*".into()],
+                    keys: Vec::new(),
+                    by: Some("anna".into()),
+                    why: None,
+                    until: Some(Timestamp::from_secs(1_700_004_200)),
+                    withdrawn: false,
+                },
             }]),
             metrics: Metrics {
                 last_hour: LastHour {

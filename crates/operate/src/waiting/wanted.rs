@@ -41,10 +41,10 @@ impl Wanted {
     pub(super) fn takes_kind(&self, target: Option<&str>, error_type: Option<&str>) -> bool {
         let is_named = |target: &str| self.functions.iter().any(|function| function.names(target));
         (self.functions.is_empty() || target.is_some_and(is_named))
-            && self.error.as_ref().is_none_or(|glob| {
-                let glob = WildMatch::new(glob);
-                error_type.is_some_and(|error| error_names(error).iter().any(|name| glob.matches(name)))
-            })
+            && self
+                .error
+                .as_ref()
+                .is_none_or(|glob| error_type.is_some_and(|error| error_matches(glob, error)))
     }
 
     /// The filter as a CloudWatch filter pattern. The pattern matches every line that [`takes`](Self::takes) accepts,
@@ -71,6 +71,12 @@ impl Wanted {
         let fits = |pattern: &String| pattern.len() <= LONGEST_PATTERN;
         narrow.into_iter().find(fits).unwrap_or_else(|| all(&None, &None))
     }
+}
+
+/// Returns true if a glob matches an error's type, class name or simple name.
+pub(crate) fn error_matches(glob: &str, error_type: &str) -> bool {
+    let glob = WildMatch::new(glob);
+    error_names(error_type).iter().any(|name| glob.matches(name))
 }
 
 /// Joins conditions of a filter pattern with `||`. Returns `None` for an empty list.
