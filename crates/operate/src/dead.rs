@@ -9,18 +9,6 @@
 //! to act on them. A change deletes a dead-letter only after a queue or a file has a copy. A change can be killed at
 //! any moment without losing a dead-letter. Hidden dead-letters become visible again. Only the dead-letters that were
 //! being processed can be duplicated, and a duplicate has the same key.
-//!
-//! | file | holds |
-//! |---|---|
-//! | [`filter`] | the filter that selects a command's dead-letters |
-//! | [`received`] | a message from the dead-letter queue |
-//! | [`rules`] | the message that a redrive sends for a dead-letter, or the reason why the handler would dead-letter it again |
-//! | [`scan`](mod@scan) | receiving each dead-letter once, and making the remaining ones visible again |
-//! | [`groups`], [`snapshot`] | the result of a scan: a row for each dead-letter, and their groups |
-//! | [`list`](mod@list), [`show`](mod@show) | the commands that only read |
-//! | [`plan`], [`pace`], [`work`](plan) | the dead-letters selected for a change, and how the change acts on them |
-//! | [`redrive`], [`discard`], [`import`] | the commands that change the queue |
-//! | [`mod@file`] | the file that a discard or an export writes and an import reads |
 
 pub mod discard;
 pub mod file;

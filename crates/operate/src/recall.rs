@@ -52,10 +52,12 @@ pub struct Recalled {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide again until its retry is due.
+/// A message to hide again until its retry is due. Messages are sorted by their due times, and then by their handles, so
+/// that the order of the calls is deterministic.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Chosen {
-    receipt_handle: String,
     due: Timestamp,
+    receipt_handle: String,
     /// The time when the message returns without a recall.
     returns: Timestamp,
 }
@@ -112,7 +114,7 @@ async fn choose(
             Ok(due) => {
                 let handle = message.handle.as_ref().expect("BUG: recalled without a handle");
                 let receipt_handle = handle.receipt_handle.as_ref().to_owned();
-                chosen.push(Chosen { receipt_handle, due, returns: message.next_check() });
+                chosen.push(Chosen { due, receipt_handle, returns: message.next_check() });
             }
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
@@ -121,10 +123,7 @@ async fn choose(
             Err(_) => {}
         }
     }
-    // Messages that are due at the same time are sorted by handle, so that the order of the calls is deterministic.
-    chosen.sort_unstable_by(|one, other| {
-        (one.due, &one.receipt_handle).cmp(&(other.due, &other.receipt_handle))
-    });
+    chosen.sort_unstable();
     Ok((chosen, left))
 }
 

@@ -4,12 +4,6 @@
 //! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request from the
 //! parameter, and applies the request to each message that it checks. The command recalls messages that would stay
 //! hidden past their new due times. A cancelled event is dead-lettered, so the event can still be redriven.
-//!
-//! | file | holds |
-//! |---|---|
-//! | [`reach`] | an estimate of which events a request affects, and when they are retried |
-//! | [`follow`] | the retries that a request makes due, as the handler's log shows them |
-//! | [`withdraw`] | withdrawing requests before they end |
 
 pub mod follow;
 pub mod reach;
@@ -79,8 +73,6 @@ pub struct RequestPlan {
     notes: Vec<Text>,
     /// The outcome of the recall. `None` in a plan, or if the request needs no recall.
     result: Option<Recalled>,
-    #[serde(skip)]
-    name: String,
     #[serde(skip)]
     target: PauseTarget,
     #[serde(skip)]
@@ -192,7 +184,6 @@ impl RequestEvents {
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             notes,
             result: None,
-            name: named(function),
             target,
             ask: self.ask,
             begin,
@@ -358,7 +349,8 @@ impl Plan for RequestPlan {
 impl Answer for RequestPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        layout.line(format!("{}: {}", self.name, self.reach.in_words(self.ask)));
+        let name = named(self.wanted.functions.first());
+        layout.line(format!("{name}: {}", self.reach.in_words(self.ask)));
         let due = match self.ask {
             Ask::Retry { within } => {
                 format!("within {} of it, and never later than without it", durations::text(within))
@@ -456,9 +448,8 @@ pub(crate) mod tests {
             noticed_within_seconds: Some(38),
             notes: vec!["a note".into()],
             result: None,
-            name: "orders".into(),
             target: PauseTarget::All,
-            wanted: Wanted::default(),
+            wanted: Wanted { functions: vec!["orders".parse().unwrap()], ..Wanted::default() },
             ask: Ask::Retry { within: TEN_MINUTES },
             begin: NOW,
             is_useless: !reach.brings_forward,

@@ -10,8 +10,6 @@ use serde::Serialize;
 
 use crate::account::Account;
 use crate::alarms::Alarm;
-#[cfg(test)]
-use crate::aws::Mapping;
 use crate::aws::Receive;
 use crate::change::Answer;
 use crate::command::CommandName;
@@ -313,38 +311,6 @@ impl OldestDeadLetter {
     /// The same dead-letter with its age at `now`.
     fn at(self, now: Timestamp) -> Self {
         Self { age_seconds: now.since(self.sent).as_secs(), ..self }
-    }
-}
-
-#[cfg(test)]
-impl Status {
-    /// The status of a deployment without events, pauses and alarms.
-    fn quiet() -> Self {
-        Self {
-            handler: "retry".into(),
-            deployment: Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() },
-            stack: Some("comeback".into()),
-            version: Some("0.1.0".into()),
-            refused_settings: Vec::new(),
-            retry_queue: Depth { visible: 0, in_flight: 0, delayed: 0 },
-            hide_up_to: Some(50_000),
-            policies: Vec::new(),
-            dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
-            oldest_dead_letter: None,
-            mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
-            pauses: Some(Vec::new()),
-            requests: Some(Vec::new()),
-            pauses_problem: None,
-            pauses_nearly_full: None,
-            metrics: Metrics {
-                last_hour: LastHour::default(),
-                history: None,
-                alarms: Vec::new(),
-                unread: BTreeMap::new(),
-                at: Timestamp::from_secs(0),
-            },
-            oldest_unread: None,
-        }
     }
 }
 

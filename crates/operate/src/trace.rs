@@ -1,12 +1,5 @@
 //! The output of `comeback trace`: the history of one event, as a timeline from the handler's log and the logs of the
 //! event's targets.
-//!
-//! | file | holds |
-//! |---|---|
-//! | [`story`] | the steps of the event and the state after its latest failure, from the handler's log lines |
-//! | [`logs`] | searching the logs |
-//! | [`mod@sentence`] | the steps in words |
-//! | [`ending`](Trace::ending) | the last sentence of the output |
 
 mod ending;
 pub mod logs;

@@ -2,16 +2,6 @@
 //!
 //! The events come from the handler's log, because SQS cannot list the messages in a queue, and a hidden message cannot
 //! be received.
-//!
-//! | file | holds |
-//! |---|---|
-//! | [`wanted`] | the filter |
-//! | [`events`] | the waiting events, from the log, the pauses and the allow-list |
-//! | [`reading`] | a reading of the queue, the pauses and the log, which can be updated |
-//! | [`notes`](reading) | notes on the gaps in a reading |
-//! | [`recent`], [`functions`] | recent counts and the state of each function |
-//! | [`returns`] | the number of events by due time |
-//! | [`report`] | the output |
 
 pub mod events;
 pub mod functions;

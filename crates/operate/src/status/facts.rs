@@ -198,6 +198,7 @@ fn last_hour(hour: &LastHour) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use comeback_engine::{Request, Timestamp};
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn unread_part_is_named_beside_the_rest() {
         let denied = Failure::could_not("cloudwatch:DescribeAlarms of retry: denied");
-        let mut status = Status::quiet();
+        let mut status = quiet();
         status.metrics.unread.insert(ALARMS, denied);
         let text = plain(&status);
         assert!(text.contains("\nPauses: none\nAlarms: not read: cloudwatch:DescribeAlarms"), "{text}");
@@ -240,15 +241,15 @@ Alarms: none set
 
 Message counts are approximate and up to a minute old. `comeback waiting` lists waiting events.
 ";
-        assert_eq!(plain(&Status::quiet()), expected);
+        assert_eq!(plain(&quiet()), expected);
     }
 
     #[test]
     fn a_handler_that_refuses_its_settings_does_not_start() {
         let refused_settings = vec!["BASE_BACKOFF is 60 s; it must be 1 s to MAX_BACKOFF (30 s)".to_owned()];
-        let mut deployment = Deployment { stack: Some("shop".into()), ..Status::quiet().deployment };
+        let mut deployment = Deployment { stack: Some("shop".into()), ..quiet().deployment };
         deployment.variables.insert("BASE_BACKOFF".into(), "soon".into());
-        let text = plain(&Status { refused_settings, deployment, ..Status::quiet() });
+        let text = plain(&Status { refused_settings, deployment, ..quiet() });
         for command in ["doctor --only CB020 --stack shop", "waiting --stack shop"] {
             assert!(text.contains(&format!("`comeback {command}`")), "{text}");
         }
@@ -259,8 +260,8 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
 
     #[test]
     fn a_deployment_that_retries_nothing_is_broken() {
-        let deployment = Deployment { never_runs: true, ..Status::quiet().deployment };
-        let stopped = Status { deployment, ..Status::quiet() };
+        let deployment = Deployment { never_runs: true, ..quiet().deployment };
+        let stopped = Status { deployment, ..quiet() };
         let failure = "the handler's reserved concurrency is 0, so nothing is retried; `comeback doctor --short` names the \
                        fix";
         let end = stopped.end().unwrap_err();
@@ -275,7 +276,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
         let line = |age_seconds, is_exact| {
             let oldest = OldestDeadLetter { sent: Timestamp::from_secs(0), age_seconds, is_exact };
             let dead_letters = Depth { visible: 200, ..Depth::default() };
-            let status = Status { dead_letters, oldest_dead_letter: Some(oldest), ..Status::quiet() };
+            let status = Status { dead_letters, oldest_dead_letter: Some(oldest), ..quiet() };
             plain(&status)
                 .lines()
                 .find_map(|line| Some(line.strip_prefix("Dead-letters: ")?.to_owned()))
@@ -288,25 +289,57 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     #[test]
     fn unreadable_pauses_leave_the_rest_visible() {
         let problem = "parameter /comeback/pauses: the pauses are unreadable: not a JSON object";
-        let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..Status::quiet() };
+        let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..quiet() };
         let (expected, text) = (format!("\nPauses: unknown: {problem}\n"), plain(&status));
         assert!(text.contains(&expected) && text.contains("\nAlarms: none set\n"), "{text}");
         let end = status.end().unwrap_err().to_string();
         assert!(end.starts_with("the pauses are unreadable; "), "its mapping is enabled: {end}");
     }
 
-    fn busy() -> Status {
-        let alarm = |name: &str, state: &str| Alarm {
-            state: state.into(),
-            ..Alarm::sample(name, Watched::DeadLetters)
-        };
-        let pause = |target: &str| Pause {
+    /// The status of a deployment without events, pauses and alarms.
+    fn quiet() -> Status {
+        Status {
+            handler: "retry".into(),
+            deployment: Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() },
+            stack: Some("comeback".into()),
+            version: Some("0.1.0".into()),
+            refused_settings: Vec::new(),
+            retry_queue: Depth { visible: 0, in_flight: 0, delayed: 0 },
+            hide_up_to: Some(50_000),
+            policies: Vec::new(),
+            dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
+            oldest_dead_letter: None,
+            mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
+            pauses: Some(Vec::new()),
+            requests: Some(Vec::new()),
+            pauses_problem: None,
+            pauses_nearly_full: None,
+            metrics: Metrics {
+                last_hour: LastHour::default(),
+                history: None,
+                alarms: Vec::new(),
+                unread: BTreeMap::new(),
+                at: Timestamp::from_secs(0),
+            },
+            oldest_unread: None,
+        }
+    }
+
+    fn pause(target: &str) -> Pause {
+        Pause {
             target: target.parse().unwrap(),
             from: Timestamp::from_secs(0),
             until: None,
             spread: Duration::ZERO,
             by: None,
             why: None,
+        }
+    }
+
+    fn busy() -> Status {
+        let alarm = |name: &str, state: &str| Alarm {
+            state: state.into(),
+            ..Alarm::sample(name, Watched::DeadLetters)
         };
         Status {
             stack: None,
@@ -328,7 +361,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
             mapping: Some(MappingState { state: "Disabled".into(), maximum_concurrency: None }),
             deployment: Deployment {
                 mapping: Some(Mapping { state: "Disabled".into(), ..Mapping::sample() }),
-                ..Status::quiet().deployment
+                ..quiet().deployment
             },
             pauses: Some(vec![
                 OpenPause {
@@ -366,9 +399,9 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
                     ..LastHour::default()
                 },
                 alarms: vec![alarm("dead-letters", "ALARM"), alarm("errors", "OK")],
-                ..Status::quiet().metrics
+                ..quiet().metrics
             },
-            ..Status::quiet()
+            ..quiet()
         }
     }
 
@@ -401,7 +434,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
             let loudest = |fact: &Fact| fact.lines.iter().map(Text::tone).max().unwrap();
             status.facts().iter().map(|fact| (fact.title, loudest(fact))).collect::<Vec<_>>()
         };
-        assert!(tones(Status::quiet()).iter().all(|(_, tone)| *tone == Tone::Plain));
+        assert!(tones(quiet()).iter().all(|(_, tone)| *tone == Tone::Plain));
         let bad = tones(busy()).into_iter().filter(|(_, tone)| *tone == Tone::Bad);
         let bad: Vec<_> = bad.map(|(title, _)| title).collect();
         assert_eq!(bad, [DEAD_LETTERS, "Handler", "Pauses", ALARMS]);
