@@ -210,7 +210,7 @@ when | who | what | on | how many | why | result
         made(Redrive::new(operator.clone(), one)).await.0.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("old.jsonl");
-        let (chosen, export, pace) = (Chosen::all(), file.clone(), Pace::FILE);
+        let (chosen, export, pace) = (Chosen::matching(Filter::default()), file.clone(), Pace::FILE);
         made(Discard { operator: operator.clone(), chosen, export, pace, limit: None }).await.0.unwrap();
         made(Import { operator: operator.clone(), file, pace }).await.0.unwrap();
         let (function, functions) = (Some("orders".parse().unwrap()), vec!["orders".parse().unwrap()]);
@@ -259,7 +259,7 @@ when | who | what | on | how many | why | result
         let dead = Dead::with((0..150).map(|_| event("Timeout")));
         // The scan reports progress three times, and the first dead-letter is sent on its own, so the fourth report
         // follows the first send.
-        let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
+        let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
         assert_eq!(made(redrive).await.0, Err(Failure::interrupted("redrove 1 dead-letter")));
         let read = read(&dead.operator()).await["changes"].take();
         let [change] = &read.as_array().unwrap()[..] else { panic!("{read}") };

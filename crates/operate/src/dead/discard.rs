@@ -153,11 +153,18 @@ mod tests {
     use super::*;
     use crate::aws::simulated::Fault;
     use crate::change::tests::plain;
+    use crate::dead::filter::Filter;
     use crate::dead::samples::{Dead, event, unknown};
 
     fn discard(operator: Operator, export: &Path) -> Discard {
         let export = export.to_owned();
-        Discard { operator, chosen: Chosen::all(), export, pace: Pace(500.0), limit: None }
+        Discard {
+            operator,
+            chosen: Chosen::matching(Filter::default()),
+            export,
+            pace: Pace(500.0),
+            limit: None,
+        }
     }
 
     async fn run(discard: &Discard) -> (Discarded, Result<(), Failure>) {

@@ -36,12 +36,7 @@ pub enum Chosen {
 }
 
 impl Chosen {
-    /// Chooses every message in the dead-letter queue, including messages in an unknown format.
-    pub fn all() -> Self {
-        Self::matching(Filter::default())
-    }
-
-    /// Chooses the dead-letters that match a filter.
+    /// Chooses the dead-letters that match a filter. The empty filter also chooses messages in an unknown format.
     pub fn matching(filter: Filter) -> Self {
         Self::Matching(Box::new(filter))
     }
@@ -335,7 +330,8 @@ mod tests {
     #[tokio::test]
     async fn plan_names_groups_and_skipped_dead_letters() {
         let dead = Dead::with([event("Timeout"), event("Timeout"), malformed()]);
-        let redrive = Redrive { limit: Some(1), ..Redrive::new(dead.operator(), Chosen::all()) };
+        let redrive =
+            Redrive { limit: Some(1), ..Redrive::new(dead.operator(), Chosen::matching(Filter::default())) };
         let plan = redrive.plan().await.unwrap();
         let expected = "\
 to redrive: about 1 dead-letter of 3, in about 0s
@@ -351,7 +347,7 @@ skipped: 1, which would be dead-lettered again as malformed_record
     #[tokio::test]
     async fn a_plan_without_dead_letters_has_nothing_to_do() {
         let dead = Dead::with([malformed()]);
-        let plan = Redrive::new(dead.operator(), Chosen::all()).plan().await.unwrap();
+        let plan = Redrive::new(dead.operator(), Chosen::matching(Filter::default())).plan().await.unwrap();
         assert_eq!((plain(&plan).lines().next(), plan.question()), (Some("nothing to redrive"), None));
     }
 

@@ -261,7 +261,7 @@ mod tests {
 
     /// A redrive of all dead-letters in an account to their original functions.
     fn all(dead: &Dead) -> Redrive {
-        Redrive::new(dead.operator(), Chosen::all())
+        Redrive::new(dead.operator(), Chosen::matching(Filter::default()))
     }
 
     #[tokio::test]
@@ -373,7 +373,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = with(150);
         // The first three progress reports come from the scan, and the first batch has only one dead-letter. So the
         // fourth report comes after one dead-letter.
-        let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
+        let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));
         assert_eq!((dead.depth().visible, dead.retried().len()), (149, 1));

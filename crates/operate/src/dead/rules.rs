@@ -26,7 +26,7 @@ impl NewPayload {
     /// and column.
     pub fn read(text: &str) -> Result<Self, String> {
         let json: &RawValue = serde_json::from_str(text).map_err(|problem| format!("not JSON: {problem}"))?;
-        let json = compact(json.get());
+        let json: String = compact(json.get()).map(|(character, _)| character).collect();
         if json.len() > SQS_MESSAGE_BYTES {
             let bytes = grouped(json.len() as u64);
             let most = grouped(SQS_MESSAGE_BYTES as u64);
@@ -41,16 +41,16 @@ impl NewPayload {
     }
 }
 
-/// Removes the white space between the values of a JSON text.
-fn compact(json: &str) -> String {
+/// The characters of a JSON text, without the white space between its values. The second value is true for characters
+/// in a string, including its closing quote.
+pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
-    let is_kept = |character: &char| {
-        let is_kept = in_string || !character.is_ascii_whitespace();
-        in_string = in_string != (*character == '"' && !escaped);
-        escaped = in_string && *character == '\\' && !escaped;
-        is_kept
-    };
-    json.chars().filter(is_kept).collect()
+    json.chars().filter_map(move |character| {
+        let was_in_string = in_string;
+        in_string = in_string != (character == '"' && !escaped);
+        escaped = in_string && character == '\\' && !escaped;
+        (was_in_string || !character.is_ascii_whitespace()).then_some((character, was_in_string))
+    })
 }
 
 /// Predicts what a deployment's handler would do with a redriven dead-letter, according to the handler's policies.

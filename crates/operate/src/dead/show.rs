@@ -11,6 +11,7 @@ use crate::command::CommandName;
 use crate::dead::file::{StoredAttribute, stored};
 use crate::dead::groups::Described;
 use crate::dead::received::Received;
+use crate::dead::rules::compact;
 use crate::dead::scan::{Read, show_each};
 use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout};
@@ -133,16 +134,10 @@ const DEEPEST_INDENTED: usize = 16;
 /// Indents JSON by two spaces. Copies the values without parsing them, because parsing would change large numbers and
 /// the order of keys.
 pub fn pretty(json: &str) -> String {
-    let mut text = String::new();
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for character in json.chars() {
+    let (mut text, mut depth) = (String::new(), 0_usize);
+    for (character, in_string) in compact(json) {
         if in_string {
             text.push(character);
-            in_string = escaped || character != '"';
-            escaped = character == '\\' && !escaped;
-            continue;
-        }
-        if character.is_ascii_whitespace() {
             continue;
         }
         let closes = matches!(character, '}' | ']');
@@ -157,7 +152,7 @@ pub fn pretty(json: &str) -> String {
         match character {
             '{' | '[' => depth += 1,
             ':' => text.push(' '),
-            _ => in_string = character == '"',
+            _ => {}
         }
     }
     text

@@ -248,7 +248,8 @@ async fn killed_import_loses_nothing() {
         let mut luck = history.luck.clone();
         let file = history.folder.path().join("dead-letters.jsonl");
         history.fault_rate.set(0.0);
-        let (operator, chosen, export) = (history.dead.operator(), Chosen::all(), file.clone());
+        let (operator, chosen, export) =
+            (history.dead.operator(), Chosen::matching(Filter::default()), file.clone());
         let discard = Discard { operator, chosen, export, pace: Pace(1_000.0), limit: None };
         assert_eq!(run(&discard).await, Some(Ok(())));
         assert_eq!(history.in_dead_letter_queue(), BTreeMap::new());

@@ -41,11 +41,6 @@ pub struct DueRange {
 }
 
 impl DueRange {
-    /// The range of all due times up to `by`.
-    pub fn by(by: Timestamp) -> Self {
-        Self { from: None, by: Some(by) }
-    }
-
     /// Returns true if the range has no limits.
     pub fn is_everything(self) -> bool {
         self == Self::default()
@@ -434,6 +429,10 @@ mod tests {
         line(second, json!({"action": "hold", "due": at(112), "delay": 1_344}))
     }
 
+    fn due_by(by: Timestamp) -> DueRange {
+        DueRange { from: None, by: Some(by) }
+    }
+
     fn event_of<'l>(line: &'l mut LogLine<'static>) -> &'l mut LoggedEvent<'static> {
         line.event.as_mut().unwrap()
     }
@@ -485,7 +484,7 @@ mod tests {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.apply_pauses(|_| in_force);
-            let due = waits.each(&Wanted::default(), DueRange::by(at(5_000))).count();
+            let due = waits.each(&Wanted::default(), due_by(at(5_000))).count();
             let event = waits.first(&Wanted::default(), DueRange::default(), 0..1).iter().next().unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
@@ -513,7 +512,7 @@ mod tests {
             waits.apply_allow_list(|target| target != "arn:orders");
             assert_eq!(waits.all().next().unwrap().why, Why::Pause);
             waits.apply_allow_list(|target| target == "arn:orders");
-            let event = waits.each(&Wanted::default(), DueRange::by(at(due))).next().unwrap();
+            let event = waits.each(&Wanted::default(), due_by(at(due))).next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
             let [group] = &waits.all_groups()[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
@@ -558,7 +557,7 @@ mod tests {
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
         assert_eq!(waits.all_groups(), [orders, billing]);
-        let due = waits.groups(&Wanted::default(), DueRange::by(at(120)));
+        let due = waits.groups(&Wanted::default(), due_by(at(120)));
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
         let keys = |most| {
             waits
