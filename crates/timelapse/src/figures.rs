@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
-use crate::check::ledger::{Balance, FaultCounts, Ledger};
+use crate::check::ledger::{End, FaultCounts, Ledger};
+use crate::event::EventNumber;
 use crate::scenario::Scenario;
-use crate::targets::Mix;
 use prices::{ApiCall, CallCounts};
 
 /// Counts kept during a run, and summed up at its end.
@@ -167,16 +167,15 @@ impl Summary {
         ledger: Ledger,
         struck: Option<BTreeMap<&'static str, u64>>,
     ) -> Self {
-        let mix = Mix::of(&scenario.targets, scenario.seed);
-        let outage_end = |event| scenario.outage_end(mix.target_of(event));
-        let balance = ledger.balance(|_| true, outage_end);
-        let targets = (0..scenario.targets.len()).filter(|_| scenario.targets.len() > 1).map(|target| {
-            let of_target = ledger.balance(|event| mix.target_of(event) == target, outage_end);
-            let retries = tallies.retries_by_target[target].clone();
-            TargetFigures::of(scenario.targets[target].name.clone(), of_target, retries)
+        let Tallies { calls, decisions, retries, moves, moves_with_room, minutes, retries_by_target } =
+            tallies;
+        let (all, attempts) = TargetFigures::of(scenario, &ledger, |_| true);
+        let with_names = scenario.targets.iter().zip(retries_by_target).enumerate();
+        let targets = with_names.filter(|_| scenario.targets.len() > 1).map(|(index, (target, retries))| {
+            let (figures, _) = TargetFigures::of(scenario, &ledger, |target| target == index);
+            TargetFigures { target: target.name.clone(), retries_by_minute: retries, ..figures }
         });
         let targets = targets.collect();
-        let Tallies { calls, decisions, retries, minutes, .. } = tallies;
         let handler_runs = calls.of(ApiCall::InvokeHandler);
         let handler = prices::gb_seconds(handler_runs, scenario.handler_run_time, prices::HANDLER_MEMORY_GB);
         let target = prices::gb_seconds(retries, scenario.run_time, prices::TARGET_MEMORY_GB);
@@ -186,20 +185,20 @@ impl Summary {
             seed: scenario.seed,
             events: scenario.events,
             virtual_seconds: scenario.duration.as_secs(),
-            delivered: balance.delivered,
-            dead_lettered: balance.dead_lettered,
-            waiting: balance.waiting,
-            not_arrived: balance.not_arrived,
+            delivered: all.delivered,
+            dead_lettered: all.dead_lettered,
+            waiting: all.waiting,
+            not_arrived: all.not_arrived,
             retries,
-            events_by_attempts: counts(&balance.attempts),
-            attempts: Percentiles::of(balance.attempts),
-            recovery_delay_ms: Percentiles::of(balance.recovery.clone()),
+            events_by_attempts: counts(&attempts),
+            attempts: all.attempts,
+            recovery_delay_ms: all.recovery_delay_ms,
             peak_in_flight: peak(|minute| minute.in_flight),
             in_flight_limit: scenario.in_flight_limit,
             peak_visible: peak(|minute| minute.visible),
             peak_delayed: peak(|minute| minute.delayed),
-            moves: tallies.moves,
-            moves_with_room: tallies.moves_with_room,
+            moves,
+            moves_with_room,
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),
@@ -212,8 +211,8 @@ impl Summary {
             targets,
             faults: struck.map(|struck| FaultCounts { struck, ..ledger.faults }),
             minutes,
-            events_hit: balance.hit,
-            recovery_delays_ms: balance.recovery,
+            events_hit: all.events_hit,
+            recovery_delays_ms: all.recovery_delays_ms,
         }
     }
 
@@ -224,7 +223,7 @@ impl Summary {
 }
 
 /// Figures of one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TargetFigures {
     /// Name of the target.
     pub target: String,
@@ -256,21 +255,39 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    fn of(target: String, balance: Balance, retries_by_minute: Vec<u32>) -> Self {
-        let Balance { delivered, dead_lettered, waiting, not_arrived, attempts, hit, recovery } = balance;
-        Self {
-            target,
-            events: delivered + dead_lettered.values().sum::<usize>() + waiting + not_arrived,
-            delivered,
-            dead_lettered,
-            waiting,
-            not_arrived,
-            attempts: Percentiles::of(attempts),
-            recovery_delay_ms: Percentiles::of(recovery.clone()),
-            retries_by_minute,
-            events_hit: hit,
-            recovery_delays_ms: recovery,
+    /// Counts how the events of the targets that `is_counted` accepts have ended. Also returns the number of the last
+    /// retry of each event that arrived.
+    pub(crate) fn of(
+        scenario: &Scenario,
+        ledger: &Ledger,
+        is_counted: impl Fn(usize) -> bool,
+    ) -> (Self, Vec<u64>) {
+        let (mut figures, mut attempts) = (Self::default(), Vec::new());
+        for (event, life) in ledger.lives.iter().enumerate() {
+            let target = scenario.target_of(EventNumber(event));
+            if !is_counted(target) {
+                continue;
+            }
+            figures.events += 1;
+            match life.end().expect("BUG: the run went on after an event had vanished") {
+                End::Delivered => figures.delivered += 1,
+                End::Waiting => figures.waiting += 1,
+                End::NotArrived => figures.not_arrived += 1,
+                End::DeadLettered(reason) => *figures.dead_lettered.entry(reason).or_default() += 1,
+            }
+            let Some(arrived) = life.arrived else { continue };
+            attempts.push(life.attempts);
+            let outage_end = scenario.outage_end(target);
+            if arrived < outage_end {
+                figures.events_hit += 1;
+                let delay = |delivered: Timestamp| delivered.since(outage_end).as_millis() as u64;
+                figures.recovery_delays_ms.extend(life.delivered.map(delay));
+            }
         }
+        figures.recovery_delays_ms.sort_unstable();
+        figures.attempts = Percentiles::of(attempts.clone());
+        figures.recovery_delay_ms = Percentiles::of(figures.recovery_delays_ms.clone());
+        (figures, attempts)
     }
 }
 

@@ -9,13 +9,11 @@ use futures_util::FutureExt;
 use crate::account::SimulatedAccount;
 use crate::aws::agenda::START;
 use crate::aws::mapping::kept;
-use crate::check::Broken;
-use crate::check::ledger::Multiplied;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::Summary;
 use crate::scenario::{PolicyChange, Scenario, ScenarioError};
-use crate::watch::{Recorder, Violation, Watcher, elapsed};
+use crate::watch::{Trace, Violation, Watcher, elapsed};
 use crate::world::batch::{Batch, Death};
 use crate::world::{Happening, World};
 
@@ -48,12 +46,6 @@ pub enum RunError {
     },
 }
 
-/// Reasons why a run stops early.
-enum EarlyEnd {
-    Broken(Broken),
-    Multiplied(Multiplied),
-}
-
 /// Simulates a scenario under these policies. The run ends when the scenario's duration is over, or at the first broken
 /// [`Invariant`](crate::Invariant).
 ///
@@ -81,23 +73,23 @@ pub fn run_changing(
     watcher: &mut dyn Watcher,
 ) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
-    simulate(scenario, policies, changes, watcher).map_err(|(end, at)| match end {
-        EarlyEnd::Multiplied(Multiplied { event, most }) => RunError::Multiplied { event, most, at },
-        EarlyEnd::Broken(broken) => {
-            let mut recorder = Recorder::of(broken.event);
-            let again = simulate(scenario, policies, changes, &mut recorder);
-            assert!(again.is_err(), "BUG: the same seed did not give the same run");
-            RunError::Violated(Box::new(recorder.violation(broken, scenario.seed, at)))
-        }
+    simulate(scenario, policies, changes, watcher).map_err(|error| {
+        let RunError::Violated(mut violation) = error else { return error };
+        let mut trace = Trace::recording(violation.event);
+        let again = simulate(scenario, policies, changes, &mut trace);
+        assert!(again.is_err(), "BUG: the same seed did not give the same run");
+        (violation.history, violation.trace) = trace.recorded();
+        RunError::Violated(violation)
     })
 }
 
+/// Simulates a scenario. The history and the trace of a [`Violation`] are empty.
 fn simulate(
     scenario: &Scenario,
     policies: &Policies,
     changes: &[PolicyChange],
     watcher: &mut dyn Watcher,
-) -> Result<Summary, (EarlyEnd, Duration)> {
+) -> Result<Summary, RunError> {
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
@@ -118,20 +110,25 @@ fn simulate(
         }
         world.follow_up();
         report_strikes(world, watcher);
-        let multiplied = world.oracle.ledger.multiplied.map(EarlyEnd::Multiplied);
-        if let Some(end) = world.oracle.broken.take().map(EarlyEnd::Broken).or(multiplied) {
-            return Err((end, world.now.since(START)));
+        let at = world.now.since(START);
+        if let Some(broken) = world.oracle.broken.take() {
+            return Err(RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at))));
+        }
+        if let Some((event, most)) = world.oracle.ledger.multiplied {
+            return Err(RunError::Multiplied { event, most, at });
         }
         happenings += 1;
         if happenings.is_multiple_of(HAPPENINGS_PER_CLOCK) {
-            watcher.clock(world.now.since(START));
+            watcher.clock(at);
         }
     }
     drop(operators);
     let account = Rc::into_inner(account).expect("BUG: operators have kept their deployment");
     let mut world = account.service.into_inner();
     world.finish();
-    world.check_log().map_err(|broken| (EarlyEnd::Broken(broken), scenario.duration))?;
+    world.check_log().map_err(|broken| {
+        RunError::Violated(Box::new(Violation::new(broken, scenario.seed, scenario.duration)))
+    })?;
     let World { oracle, tallies, dice, .. } = world;
     Ok(Summary::of(scenario, tallies, oracle.ledger, dice.struck()))
 }

@@ -8,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::aws::agenda::START;
 use crate::event::EventNumber;
+use crate::scenario::Scenario;
 
 /// A target function of a run. All functions are in one account and region.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,38 +42,27 @@ impl Default for SimulatedTarget {
     }
 }
 
-/// Chooses a function for each event at random. The choice depends only on the seed and the event's number.
-#[derive(Clone, Debug)]
-pub(crate) struct Mix {
-    seed: u64,
-    shares: Vec<f64>,
-}
-
-impl Mix {
-    pub(crate) fn of(targets: &[SimulatedTarget], seed: u64) -> Self {
-        Self { seed, shares: targets.iter().map(|target| target.share).collect() }
-    }
-
-    /// Returns the index of the function that receives an event.
+impl Scenario {
+    /// Returns the index of the function that receives an event, chosen at random. The choice depends only on the seed
+    /// and the event's number.
     pub(crate) fn target_of(&self, event: EventNumber) -> usize {
-        if self.shares.len() == 1 {
+        if self.targets.len() == 1 {
             return 0;
         }
         let seed = self.seed.wrapping_add((event.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let all: f64 = self.shares.iter().sum();
+        let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let mut left = Xoshiro256PlusPlus::seed_from_u64(seed).random_range(0.0..all);
-        let drawn = self.shares.iter().position(|share| {
-            left -= share;
+        let drawn = self.targets.iter().position(|target| {
+            left -= target.share;
             left < 0.0
         });
-        drawn.unwrap_or(self.shares.len() - 1)
+        drawn.unwrap_or(self.targets.len() - 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scenario;
 
     #[test]
     fn shares_whose_sum_is_not_finite_are_refused() {
@@ -85,9 +75,10 @@ mod tests {
     #[test]
     fn events_follow_the_targets_shares() {
         let target = |share| SimulatedTarget { share, ..SimulatedTarget::default() };
-        let mix = Mix::of(&[target(7.0), target(1.0), target(2.0)], 1);
+        let targets = vec![target(7.0), target(1.0), target(2.0)];
+        let scenario = Scenario { targets, ..Scenario::default() };
         let mut counts = [0; 3];
-        (0..10_000).for_each(|event| counts[mix.target_of(EventNumber(event))] += 1);
+        (0..10_000).for_each(|event| counts[scenario.target_of(EventNumber(event))] += 1);
         for (count, expected) in counts.into_iter().zip([7_000i32, 1_000, 2_000]) {
             assert!((count - expected).abs() < 200, "{counts:?}");
         }

@@ -57,6 +57,15 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     text: String,
+    recording: Option<Recording>,
+}
+
+/// The part of a trace that explains a [`Violation`], recorded in a second run of its scenario.
+#[derive(Clone, Debug, Default)]
+struct Recording {
+    event: Option<EventNumber>,
+    history: String,
+    last: VecDeque<String>,
 }
 
 impl Trace {
@@ -67,6 +76,26 @@ impl Trace {
 
     fn line(&mut self, at: Duration, event: EventNumber, what: fmt::Arguments<'_>) {
         writeln!(self.text, "{} event {event} {what}", elapsed(at)).expect("BUG: writing to a String");
+        let Some(recording) = &mut self.recording else { return };
+        let line = std::mem::take(&mut self.text);
+        if recording.event == Some(event) {
+            recording.history.push_str(&line);
+        }
+        if recording.last.len() == SHOWN_LINES {
+            recording.last.pop_front();
+        }
+        recording.last.push_back(line);
+    }
+
+    /// Makes a trace that keeps only its last lines and all lines about this event.
+    pub(crate) fn recording(event: Option<EventNumber>) -> Self {
+        Self { recording: Some(Recording { event, ..Recording::default() }), ..Self::default() }
+    }
+
+    /// Returns all lines about the event of a [recording](Self::recording) trace, and its last lines.
+    pub(crate) fn recorded(self) -> (String, String) {
+        let Recording { history, last, .. } = self.recording.unwrap_or_default();
+        (history, last.into_iter().collect())
     }
 }
 
@@ -123,6 +152,13 @@ pub struct Violation {
     pub trace: String,
 }
 
+impl Violation {
+    pub(crate) fn new(broken: Broken, seed: u64, at: Duration) -> Self {
+        let Broken { invariant, event, detail } = broken;
+        Self { invariant, seed, at, event, detail, history: String::new(), trace: String::new() }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { invariant, seed, at, event, detail, history, trace } = self;
@@ -136,52 +172,3 @@ impl fmt::Display for Violation {
 }
 
 impl std::error::Error for Violation {}
-
-/// Watches the second run of a scenario that breaks an invariant, and records the history for the [`Violation`].
-#[derive(Debug, Default)]
-pub(crate) struct Recorder {
-    event: Option<EventNumber>,
-    line: Trace,
-    history: String,
-    last: VecDeque<String>,
-}
-
-impl Recorder {
-    pub(crate) fn of(event: Option<EventNumber>) -> Self {
-        Self { event, ..Self::default() }
-    }
-
-    pub(crate) fn violation(self, broken: Broken, seed: u64, at: Duration) -> Violation {
-        let Broken { invariant, event, detail } = broken;
-        let trace = self.last.into_iter().collect();
-        Violation { invariant, seed, at, event, detail, history: self.history, trace }
-    }
-
-    fn record(&mut self, event: EventNumber) {
-        let line = std::mem::take(&mut self.line.text);
-        if self.event == Some(event) {
-            self.history.push_str(&line);
-        }
-        if self.last.len() == SHOWN_LINES {
-            self.last.pop_front();
-        }
-        self.last.push_back(line);
-    }
-}
-
-impl Watcher for Recorder {
-    fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
-        self.line.invoked(at, event, attempt, error);
-        self.record(event);
-    }
-
-    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-        self.line.decided(at, event, outcome);
-        self.record(event);
-    }
-
-    fn struck(&mut self, at: Duration, event: EventNumber, fault: Fault) {
-        self.line.struck(at, event, fault);
-        self.record(event);
-    }
-}

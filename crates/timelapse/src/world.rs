@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
-use crate::aws::target::{Fate, Id, Target, TargetError, Ways};
+use crate::aws::target::{Id, Target, TargetError};
 use crate::check::Broken;
 use crate::check::history::{Attempt, Carried, Origin};
 use crate::check::log::LogCheck;
@@ -28,7 +28,6 @@ use crate::faults::mix::seeded;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::{PolicyChange, Scenario};
-use crate::targets::Mix;
 use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
@@ -67,7 +66,6 @@ pub(crate) struct World {
     queue: SqsQueue<Carried>,
     mapping: Mapping<Batch>,
     target: Target<Attempt>,
-    mix: Mix,
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
     pub(crate) log: LogCheck,
@@ -96,22 +94,18 @@ impl World {
         // Each purpose has its own generator, so that an extra draw for one purpose changes no draw for another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
-        let Scenario { flapping, hang, failure_rate, retry_after, run_time, in_flight_limit, .. } = *scenario;
-        let ways = Ways { flapping, hang, failure_rate, retry_after, run_time };
-        let functions = scenario.targets.iter().enumerate();
-        let functions = functions.map(|(position, target)| {
-            (target.arn(), scenario.outage_end(position), scenario.capacity_of(position))
-        });
         let oracle = Oracle::new(scenario, policies, changes);
         let can_change =
             scenario.operators.is_some() || !changes.is_empty() || scenario.faults.iter().next().is_some();
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
-            queue: SqsQueue::new(QueueSettings { in_flight_limit, ..QueueSettings::default() }),
+            queue: SqsQueue::new(QueueSettings {
+                in_flight_limit: scenario.in_flight_limit,
+                ..QueueSettings::default()
+            }),
             mapping: Mapping::new(START),
-            target: Target::new(functions, ways, START, seeds.random()),
-            mix: Mix::of(&scenario.targets, scenario.seed),
+            target: Target::new(scenario, seeds.random()),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             environments: Environments::new(policies, changes, scenario, oracle.environment_made()),
             oracle,
@@ -223,25 +217,22 @@ impl World {
     }
 
     fn start_invocation(&mut self, attempt: Attempt, payload: String) -> usize {
-        let fate = self.fate(attempt);
-        let (invocation, run_time) = self.target.start(self.now, attempt, payload, fate);
+        let (function, is_flaky) = (self.scenario.target_of(attempt.event), self.is_flaky(attempt));
+        let (invocation, run_time) = self.target.start(self.now, attempt, payload, function, is_flaky);
         self.plan(run_time, Happening::InvocationEnds(invocation));
         invocation
     }
 
-    /// Draws the inputs that decide how an invocation ends. The draws depend only on the seed, the event and the
-    /// attempt, so every policy gets the same draws.
-    fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
+    /// Draws whether an invocation fails by chance, or because its event always fails. The draws depend only on the
+    /// seed, the event and the attempt, so every policy gets the same draws.
+    fn is_flaky(&self, Attempt { event, number, .. }: Attempt) -> bool {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
             let event = (event.0 as u64).to_le_bytes();
             seeded([&seed.to_le_bytes(), purpose, &event, &number.to_le_bytes()]).random::<f64>()
         };
-        Fate {
-            function: self.mix.target_of(event),
-            luck: if failure_rate > 0.0 { draw(b"luck", number) } else { 1.0 },
-            is_poison: poison > 0.0 && draw(b"poison", 0) < poison,
-        }
+        poison > 0.0 && draw(b"poison", 0) < poison
+            || failure_rate > 0.0 && draw(b"luck", number) < failure_rate
     }
 
     /// Ends an invocation: either the event is delivered, or Lambda sends the record of the failed invocation to the

@@ -10,6 +10,10 @@ use rand::{Rng, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
 
+use super::agenda::START;
+use crate::scenario::Scenario;
+use crate::targets::SimulatedTarget;
+
 /// ARN of the default target function, which is used unless a scenario names other functions. The policy must allow
 /// this function.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -39,32 +43,6 @@ struct Invocation<T> {
     function: usize,
 }
 
-/// Settings that decide whether invocations of the targets fail, and how long the invocations run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ways {
-    /// Length of the phases in which a function alternates between down and up during its outage; `None` if the
-    /// function stays down.
-    pub(crate) flapping: Option<Duration>,
-    /// Time after which Lambda's timeout ends an invocation of a function that is down; `None` if such an invocation
-    /// fails at once.
-    pub(crate) hang: Option<Duration>,
-    /// Share of the invocations after the outage that fail by chance.
-    pub(crate) failure_rate: f64,
-    pub(crate) retry_after: Option<Duration>,
-    pub(crate) run_time: Duration,
-}
-
-/// The inputs that decide how one invocation ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fate {
-    /// Index of the invoked function.
-    pub(crate) function: usize,
-    /// Random number from 0 to 1. If the number is below the failure rate, the invocation fails by chance.
-    pub(crate) luck: f64,
-    /// True if the event always fails.
-    pub(crate) is_poison: bool,
-}
-
 /// A simulated target function, with its outage and its capacity.
 #[derive(Debug)]
 struct Function {
@@ -83,68 +61,61 @@ struct Function {
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
     functions: Vec<Function>,
-    ways: Ways,
-    /// Start of all outages.
-    start: Timestamp,
+    scenario: Scenario,
     ids: Xoshiro256PlusPlus,
     /// Buffers of earlier records, for reuse.
     spare: Vec<String>,
 }
 
 impl<T> Target<T> {
-    /// Makes the functions. Each function is given by its ARN, the end of its outage, and its capacity in invocations a
-    /// minute. All outages begin at `start`.
-    pub(crate) fn new(
-        functions: impl IntoIterator<Item = (String, Timestamp, Option<f64>)>,
-        ways: Ways,
-        start: Timestamp,
-        seed: u64,
-    ) -> Self {
-        let function = |(arn, outage_end, capacity): (String, _, _)| Function {
-            outage_end,
-            capacity,
+    /// Makes the target functions of a scenario. `seed` is the seed of the request ids.
+    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
+        let function = |(position, target): (usize, &SimulatedTarget)| Function {
+            outage_end: scenario.outage_end(position),
+            capacity: scenario.capacity_of(position),
             taken: (0, 0),
-            records: FailureRecords::of(&arn),
+            records: FailureRecords::of(&target.arn()),
         };
         Self {
             invocations: Slab::new(),
-            functions: functions.into_iter().map(function).collect(),
-            ways,
-            start,
+            functions: scenario.targets.iter().enumerate().map(function).collect(),
+            scenario: scenario.clone(),
             ids: Xoshiro256PlusPlus::seed_from_u64(seed),
             spare: Vec::new(),
         }
     }
 
-    /// Starts an invocation that Lambda has accepted. Returns its index and its run time.
+    /// Starts an invocation that Lambda has accepted. `is_flaky` is true if it fails even while its function is up.
+    /// Returns the invocation's index and its run time.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,
         carried: T,
         payload: String,
-        fate: Fate,
+        function: usize,
+        is_flaky: bool,
     ) -> (usize, Duration) {
-        let function = fate.function;
+        let Scenario { hang, retry_after, run_time, .. } = self.scenario;
         let is_down = self.is_down(now, function);
-        let hang = self.ways.hang.filter(|_| is_down);
+        let hang = hang.filter(|_| is_down);
         let mut error = if is_down {
             Some(if hang.is_some() { TIMED_OUT } else { DOWN })
         } else if !self.functions[function].takes_one_more(now) {
             Some(OVERLOADED)
         } else {
-            (fate.is_poison || fate.luck < self.ways.failure_rate).then_some(FLAKY)
+            is_flaky.then_some(FLAKY)
         };
-        if let (Some(error), Some(_)) = (&mut error, self.ways.retry_after) {
-            (error.error_type, error.retry_after) = ("RetryAfter", self.ways.retry_after);
+        if let (Some(error), Some(_)) = (&mut error, retry_after) {
+            (error.error_type, error.retry_after) = ("RetryAfter", retry_after);
         }
         let request_id = Id::draw(&mut self.ids);
         let key = self.invocations.insert(Invocation { carried, request_id, payload, error, function });
-        (key, hang.unwrap_or(self.ways.run_time))
+        (key, hang.unwrap_or(run_time))
     }
 
     fn is_down(&self, now: Timestamp, function: usize) -> bool {
-        let is_up = |turn: Duration| now.since(self.start).as_millis() / turn.as_millis().max(1) % 2 == 1;
-        now < self.functions[function].outage_end && !self.ways.flapping.is_some_and(is_up)
+        let is_up = |turn: Duration| now.since(START).as_millis() / turn.as_millis().max(1) % 2 == 1;
+        now < self.functions[function].outage_end && !self.scenario.flapping.is_some_and(is_up)
     }
 
     pub(crate) fn request_id(&self, key: usize) -> String {

@@ -20,32 +20,26 @@ const MOST_RETRIES: u64 = 100_000;
 
 /// The life of one event. The carriers of an event are the invocations and messages that contain the event.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Life {
+pub(crate) struct Life {
     pub(super) carriers: u64,
-    attempts: u64,
+    /// Number of the last retry.
+    pub(crate) attempts: u64,
     retries: u64,
-    pub(super) arrived: Option<Timestamp>,
+    pub(crate) arrived: Option<Timestamp>,
     pub(super) first_failure: Option<Timestamp>,
-    pub(super) delivered: Option<Timestamp>,
+    pub(crate) delivered: Option<Timestamp>,
     pub(super) dead_lettered: Option<&'static str>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    pub(super) lives: Vec<Life>,
+    pub(crate) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
     /// Number of carriers of all events.
     carriers: u64,
-    pub(crate) multiplied: Option<Multiplied>,
-}
-
-/// Report that faults have multiplied an event, or all events together, beyond a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Multiplied {
-    /// The event that was multiplied beyond the limit; `None` if only all events together exceeded the limit.
-    pub(crate) event: Option<EventNumber>,
-    /// The limit that the number of copies exceeded.
-    pub(crate) most: u64,
+    /// Set once faults have multiplied an event, or all events together (`None`), beyond a limit: the event and the
+    /// limit.
+    pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
 /// Counts of the faults that struck in a run, and of the duplicates that they caused.
@@ -59,21 +53,6 @@ pub struct FaultCounts {
     pub duplicate_dead_letters: u64,
     /// Moved copies of a message that had already been re-invoked, dead-lettered or moved.
     pub duplicate_moves: u64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Balance {
-    pub(crate) delivered: usize,
-    pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
-    pub(crate) waiting: usize,
-    pub(crate) not_arrived: usize,
-    /// For each event that arrived, the number of its last retry.
-    pub(crate) attempts: Vec<u64>,
-    /// For each event that arrived in an outage and was delivered, the milliseconds from the outage's end to its
-    /// delivery, in ascending order.
-    pub(crate) recovery: Vec<u64>,
-    /// Number of events that arrived in an outage.
-    pub(crate) hit: usize,
 }
 
 impl Ledger {
@@ -93,9 +72,9 @@ impl Ledger {
         life.carriers += 1;
         self.carriers += 1;
         if life.carriers > MOST_COPIES {
-            self.multiplied = Some(Multiplied { event: Some(event), most: MOST_COPIES });
+            self.multiplied = Some((Some(event), MOST_COPIES));
         } else if self.carriers > most_of_all {
-            self.multiplied = Some(Multiplied { event: None, most: most_of_all });
+            self.multiplied = Some((None, most_of_all));
         }
         life
     }
@@ -115,44 +94,12 @@ impl Ledger {
         life.attempts = life.attempts.max(attempt);
         life.retries += 1;
         if life.retries > MOST_RETRIES {
-            self.multiplied = Some(Multiplied { event: Some(event), most: MOST_RETRIES });
+            self.multiplied = Some((Some(event), MOST_RETRIES));
         }
-    }
-
-    /// Counts how the events that `counted` accepts have ended. `outage_end` returns the time at which the outage of an
-    /// event's target ends.
-    pub(crate) fn balance(
-        &self,
-        counted: impl Fn(EventNumber) -> bool,
-        outage_end: impl Fn(EventNumber) -> Timestamp,
-    ) -> Balance {
-        let mut balance = Balance::default();
-        for (event, life) in self.lives.iter().enumerate() {
-            let event = EventNumber(event);
-            if !counted(event) {
-                continue;
-            }
-            match life.end().expect("BUG: the run went on after an event had vanished") {
-                End::Delivered => balance.delivered += 1,
-                End::Waiting => balance.waiting += 1,
-                End::NotArrived => balance.not_arrived += 1,
-                End::DeadLettered(reason) => *balance.dead_lettered.entry(reason).or_default() += 1,
-            }
-            let Some(arrived) = life.arrived else { continue };
-            balance.attempts.push(life.attempts);
-            let outage_end = outage_end(event);
-            if arrived < outage_end {
-                balance.hit += 1;
-                let delay = |delivered: Timestamp| delivered.since(outage_end).as_millis() as u64;
-                balance.recovery.extend(life.delivered.map(delay));
-            }
-        }
-        balance.recovery.sort_unstable();
-        balance
     }
 }
 
-pub(super) enum End {
+pub(crate) enum End {
     Delivered,
     Waiting,
     NotArrived,
@@ -162,7 +109,7 @@ pub(super) enum End {
 impl Life {
     /// Returns how the event ended; `None` if the event has vanished. An event with a delivered copy is delivered.
     /// Otherwise, the event is waiting while an invocation or a message carries it.
-    pub(super) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<End> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Some(End::Delivered),
             (None, _) if self.carriers > 0 => Some(End::Waiting),
@@ -177,11 +124,13 @@ mod tests {
     use super::super::Invariant;
     use super::super::invariants::none_vanishes;
     use super::*;
+    use crate::figures::TargetFigures;
+    use crate::scenario::Scenario;
 
     const EVENT: EventNumber = EventNumber(0);
 
-    fn balance(ledger: &Ledger) -> Balance {
-        ledger.balance(|_| true, |_| Timestamp::from_secs(0))
+    fn figures(ledger: &Ledger) -> TargetFigures {
+        TargetFigures::of(&Scenario::default(), ledger, |_| true).0
     }
 
     fn carried_twice() -> Ledger {
@@ -196,11 +145,12 @@ mod tests {
         let mut ledger = carried_twice();
         ledger.life(EVENT).dead_lettered = Some("max_age");
         ledger.drop_carrier(EVENT);
-        assert_eq!(balance(&ledger).waiting, 1);
+        assert_eq!(figures(&ledger).waiting, 1);
         ledger.drop_carrier(EVENT);
-        assert_eq!(balance(&ledger).dead_lettered, BTreeMap::from([("max_age", 1)]));
+        assert_eq!(figures(&ledger).dead_lettered, BTreeMap::from([("max_age", 1)]));
         ledger.life(EVENT).delivered = Some(Timestamp::from_secs(2));
-        assert_eq!(balance(&ledger), Balance { delivered: 1, attempts: vec![0], ..Balance::default() });
+        let TargetFigures { events, delivered, dead_lettered, .. } = figures(&ledger);
+        assert_eq!((events, delivered, dead_lettered.len()), (1, 1, 0));
     }
 
     #[test]
@@ -215,6 +165,6 @@ mod tests {
     fn longest_chain_counts() {
         let mut ledger = carried_twice();
         [1, 2, 1].into_iter().for_each(|attempt| ledger.attempt(EVENT, attempt));
-        assert_eq!(balance(&ledger).attempts, [2]);
+        assert_eq!(figures(&ledger).attempts.map(|attempts| attempts.max), Some(2));
     }
 }

@@ -24,7 +24,7 @@ use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::fault::Room;
 use crate::scenario::{PolicyChange, Scenario};
-use crate::targets::{Mix, SimulatedTarget};
+use crate::targets::SimulatedTarget;
 
 /// Maximum age of the policies that an operator's command uses.
 const RECENT_READ: Duration = Duration::from_secs(60);
@@ -35,8 +35,8 @@ const RECENT_READ: Duration = Duration::from_secs(60);
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
     histories: MessageHistories,
+    scenario: Scenario,
     targets: Vec<String>,
-    mix: Mix,
     /// The policy of each target, at first and after each policy change.
     policies: Vec<Vec<Policy>>,
     /// Times at which the policies change.
@@ -45,10 +45,7 @@ pub(crate) struct Oracle {
     in_flight: (usize, Room),
     /// Longest time between two reads of the pauses by one environment.
     between_reads: Duration,
-    /// True if the handler reads the pauses parameter.
-    reads_pauses: bool,
     written: Written,
-    payload_size: usize,
     payload: String,
     batch: Option<CheckedBatch>,
     pub(crate) broken: Option<Broken>,
@@ -100,13 +97,11 @@ impl Oracle {
             histories: MessageHistories::default(),
             policies: all.map(of_each).collect(),
             targets,
-            mix: Mix::of(&scenario.targets, scenario.seed),
+            scenario: scenario.clone(),
             changes: changes.iter().map(|change| START.saturating_add(change.at)).collect(),
             in_flight: most_in_flight(policies.stack(), scenario),
             between_reads: between_reads(policies.stack().settings().maximum_concurrency),
-            reads_pauses: scenario.operators.is_some(),
             written: Written::default(),
-            payload_size: scenario.payload_size,
             payload: String::new(),
             batch: None,
             broken: None,
@@ -210,8 +205,13 @@ impl Oracle {
 /// Steps of a handler while it processes a batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
-        let known = if self.reads_pauses { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
+        let known = if self.reads_pauses() { KnownPauses::NOTHING } else { KnownPauses::no_pauses() };
         Reads { known, last_tried: None }
+    }
+
+    /// Returns true if the handler reads the pauses parameter.
+    fn reads_pauses(&self) -> bool {
+        self.scenario.operators.is_some()
     }
 
     /// Records that a handler begins its calls. The flag of each message is true if the message lacks a field, so that
@@ -372,7 +372,7 @@ impl Oracle {
             now: start.clock,
             first_failure: first_failure.expect("BUG: only events that have failed are handled"),
             known: &start.reads.known,
-            policy: &self.policies[start.policies][self.mix.target_of(event)],
+            policy: &self.policies[start.policies][self.scenario.target_of(event)],
             between_reads: self.between_reads,
         }
     }
@@ -384,14 +384,15 @@ pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Ro
     let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { return (usize::MAX, Room::Full) };
     let batches = policy.settings().maximum_concurrency as usize * scenario.batch_size;
     let most = 2 * most as usize + batches;
-    let worst = scenario.faults.iter().map(|(fault, _)| fault.row().2).max().unwrap_or(Room::Kept);
+    let worst = scenario.faults.iter().map(|(fault, _)| fault.row().1).max().unwrap_or(Room::Kept);
     (most, if most <= scenario.in_flight_limit { worst } else { Room::Full })
 }
 
 /// Checks a text that operators write in place of the latest text, and adds it.
 pub(super) fn write(written: &mut Written, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
-    let document = kept_edits(text, &written.latest, now)?;
-    lasting_requests(&document, &written.latest, waits)?;
+    let latest = written.latest();
+    let document = kept_edits(text, &latest, now)?;
+    lasting_requests(&document, &latest, waits)?;
     written.add(document, now);
     Ok(())
 }

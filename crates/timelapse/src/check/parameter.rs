@@ -25,13 +25,14 @@ const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 /// The parsed text of the parameter. Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
+    /// The pauses, in the order of their start.
     pub(super) pauses: Vec<WrittenPause>,
     /// The requests to retry, and then the requests to cancel.
     pub(super) requests: Vec<WrittenRequest>,
     bytes: usize,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct WrittenPause {
     pub(super) target: String,
     from: u64,
@@ -42,7 +43,8 @@ pub(super) struct WrittenPause {
     bytes: usize,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// An operator's request to retry or cancel waiting events.
+#[derive(Debug, Deserialize)]
 pub(super) struct WrittenRequest {
     pub(super) target: String,
     at: u64,
@@ -92,11 +94,9 @@ impl Document {
             });
             read.filter(move |request| request.within.is_some() == (kind == "retries"))
         });
-        Ok(Self {
-            pauses: pauses.iter().map(pause).collect::<Result<_, String>>()?,
-            requests: requests.collect(),
-            bytes: text.len(),
-        })
+        let mut pauses = pauses.iter().map(pause).collect::<Result<Vec<_>, String>>()?;
+        pauses.sort_by_key(|pause| pause.from);
+        Ok(Self { pauses, requests: requests.collect(), bytes: text.len() })
     }
 
     /// Returns this text's version of a request, whether or not it is withdrawn.
@@ -176,13 +176,13 @@ impl WrittenPause {
         Duration::from_secs(self.spread)
     }
 
-    fn is_over(&self, now: Timestamp) -> bool {
+    pub(super) fn is_over(&self, now: Timestamp) -> bool {
         self.until().is_some_and(|until| until <= now)
     }
 }
 
 impl WrittenRequest {
-    pub(super) const fn at(&self) -> Timestamp {
+    pub(super) fn at(&self) -> Timestamp {
         Timestamp::from_secs(self.at)
     }
 

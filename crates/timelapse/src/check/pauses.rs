@@ -1,6 +1,7 @@
 //! The pauses and requests that the handler of a batch has read. The pauses parameter contained them when the handler's
 //! environment last read it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
@@ -26,7 +27,6 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 pub(crate) struct Written {
     /// Each text with the time when it was written, and its content as handlers read it. The latest text comes last.
     texts: Vec<(Timestamp, KnownPauses)>,
-    pub(super) latest: Document,
 }
 
 /// The pauses that an environment of the handler has read, and the time of its last attempt to read them.
@@ -39,10 +39,8 @@ pub(crate) struct Reads {
 /// Content of the pauses parameter, as a handler last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// Pauses of the target, in the order of their start; `None` if the handler has never read the parameter.
-    spans: Option<Vec<Span>>,
-    retries: Vec<KnownRequest>,
-    cancels: Vec<KnownRequest>,
+    /// The text that the handler read; `None` if the handler has never read the parameter.
+    document: Option<Arc<Document>>,
     /// The number of texts that had been written when the handler read the parameter.
     texts: usize,
 }
@@ -50,16 +48,6 @@ pub(crate) struct KnownPauses {
 /// The number of written texts and the number of ended pauses, as known to a handler. If either number rises, the
 /// handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
-
-/// An operator's request to retry or cancel waiting events. A request that names errors covers only events with one of
-/// these errors. A request that names keys covers only events with one of these keys.
-#[derive(Clone, Debug)]
-struct KnownRequest {
-    at: Timestamp,
-    until: Timestamp,
-    errors: Vec<String>,
-    keys: Vec<String>,
-}
 
 /// The properties of a failed event that requests use to select events.
 #[derive(Clone, Copy, Debug)]
@@ -72,60 +60,53 @@ pub(super) struct Failed<'a> {
     pub(super) key: Option<&'a str>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    from: Timestamp,
-    until: Option<Timestamp>,
-    spread: Duration,
-}
-
 impl Written {
     /// Adds the content of a text that operators write at `now`.
     pub(super) fn add(&mut self, mut document: Document, now: Timestamp) {
-        document.date_withdrawals(&self.latest, now);
-        self.texts.push((now, KnownPauses::of(&document, self.texts.len() + 1)));
-        self.latest = document;
+        document.date_withdrawals(&self.latest(), now);
+        let texts = self.texts.len() + 1;
+        self.texts.push((now, KnownPauses { document: Some(Arc::new(document)), texts }));
+    }
+
+    /// Returns the content of the latest text; empty if operators have written none.
+    pub(super) fn latest(&self) -> Arc<Document> {
+        self.texts.last().and_then(|(_, known)| known.document.clone()).unwrap_or_default()
     }
 
     /// Returns the content that a handler gets if it reads the parameter at `moment`.
     pub(crate) fn known_at(&self, moment: Timestamp) -> KnownPauses {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
-        written.map_or(KnownPauses::NO_PAUSES, |(_, known)| known.clone())
+        written.map_or_else(KnownPauses::no_pauses, |(_, known)| known.clone())
     }
 }
 
 impl KnownPauses {
-    pub(crate) const NOTHING: Self = Self { spans: None, retries: Vec::new(), cancels: Vec::new(), texts: 0 };
+    pub(crate) const NOTHING: Self = Self { document: None, texts: 0 };
+
     /// Content for a handler that reads no pauses parameter: there are no pauses.
-    pub(crate) const NO_PAUSES: Self =
-        Self { spans: Some(Vec::new()), retries: Vec::new(), cancels: Vec::new(), texts: 0 };
-
-    pub(super) fn of(document: &Document, texts: usize) -> Self {
-        let pauses = document.pauses.iter().filter(|pause| covers(&pause.target));
-        let span =
-            |pause: &WrittenPause| Span { from: pause.from(), until: pause.until(), spread: pause.spread() };
-        let mut spans: Vec<Span> = pauses.map(span).collect();
-        spans.sort_by_key(|span| span.from);
-        Self {
-            spans: Some(spans),
-            retries: KnownRequest::all(document.requests.iter().filter(|request| request.within.is_some())),
-            cancels: KnownRequest::all(document.requests.iter().filter(|request| request.within.is_none())),
-            texts,
-        }
+    pub(crate) fn no_pauses() -> Self {
+        Self { document: Some(Arc::default()), texts: 0 }
     }
 
-    fn spans(&self) -> &[Span] {
-        self.spans.as_deref().unwrap_or_default()
+    /// Returns the pauses of the run's functions, in the order of their start.
+    fn pauses(&self) -> impl Iterator<Item = &WrittenPause> {
+        let pauses = self.document.iter().flat_map(|document| &document.pauses);
+        pauses.filter(|pause| covers(&pause.target))
     }
 
-    pub(super) fn active(&self, now: Timestamp) -> Option<&Span> {
-        let is_active = |span: &&Span| span.from <= now && span.until.is_none_or(|until| now < until);
-        self.spans().iter().find(is_active)
+    /// Returns the requests that cover the run's functions and are not withdrawn.
+    fn requests(&self) -> impl Iterator<Item = &WrittenRequest> {
+        let requests = self.document.iter().flat_map(|document| &document.requests);
+        requests.filter(|request| !request.withdrawn && covers(&request.target))
+    }
+
+    pub(super) fn active(&self, now: Timestamp) -> Option<&WrittenPause> {
+        self.pauses().find(|pause| pause.from() <= now && !pause.is_over(now))
     }
 
     /// Returns true if the handler has never read the pauses, so that any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
-        self.spans.is_none()
+        self.document.is_none()
     }
 
     /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count towards
@@ -140,12 +121,12 @@ impl KnownPauses {
         now: Timestamp,
     ) -> Timestamp {
         let (mut clock, mut left) = (first_failure, max_age);
-        for span in self.spans().iter().filter(|span| span.from <= now) {
-            let noticed = span.until.map_or(now, |until| until.saturating_add(between_reads).min(now));
+        for pause in self.pauses().filter(|pause| pause.from() <= now) {
+            let noticed = pause.until().map_or(now, |until| until.saturating_add(between_reads).min(now));
             if noticed <= first_failure {
                 continue;
             }
-            let runs = span.from.since(clock);
+            let runs = pause.from().since(clock);
             if runs > left {
                 break;
             }
@@ -162,7 +143,7 @@ impl KnownPauses {
         start: Timestamp,
         now: Timestamp,
     ) -> impl Iterator<Item = (Timestamp, Duration)> {
-        let ends = self.spans().iter().filter_map(|span| Some((span.until?, span.spread)));
+        let ends = self.pauses().filter_map(|pause| Some((pause.until()?, pause.spread())));
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
@@ -177,19 +158,19 @@ impl KnownPauses {
     /// request covers the event. If the target requested the wait with `RetryAfter`, only a request that names the
     /// event's key ends the wait.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
-        let reaches = |request: &&KnownRequest| {
-            let may_end_it = !is_asked || !request.keys.is_empty();
-            failed.sent < request.at && now <= request.until && request.names(failed) && may_end_it
+        let reaches = |request: &&WrittenRequest| {
+            let may_end_it = request.within.is_some() && (!is_asked || !request.keys.is_empty());
+            failed.sent < request.at() && now <= request.until() && names(request, failed) && may_end_it
         };
-        self.retries.iter().filter(reaches).map(|request| request.at).min()
+        self.requests().filter(reaches).map(WrittenRequest::at).min()
     }
 
     /// Returns true if a cancel request that is active at `now` covers this event. A request that names keys also
     /// covers later failures of the events.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
-        self.cancels.iter().any(|request| {
-            let has_failed = failed.sent < request.at || !request.keys.is_empty();
-            (request.at..=request.until).contains(&now) && has_failed && request.names(failed)
+        self.requests().filter(|request| request.within.is_none()).any(|request| {
+            let has_failed = failed.sent < request.at() || !request.keys.is_empty();
+            (request.at()..=request.until()).contains(&now) && has_failed && names(request, failed)
         })
     }
 
@@ -199,25 +180,13 @@ impl KnownPauses {
     }
 }
 
-impl KnownRequest {
-    /// Returns the requests that cover the run's functions and are not withdrawn.
-    fn all<'w>(written: impl Iterator<Item = &'w WrittenRequest>) -> Vec<Self> {
-        let obeyed = written.filter(|request| !request.withdrawn && covers(&request.target));
-        let known = obeyed.map(|request| Self {
-            at: request.at(),
-            until: request.until(),
-            errors: request.errors.clone(),
-            keys: request.keys.clone(),
-        });
-        known.collect()
-    }
-
-    fn names(&self, Failed { error, key, .. }: Failed<'_>) -> bool {
-        let names = |named: &[String], value: Option<&str>| {
-            named.is_empty() || named.iter().any(|named| Some(&**named) == value)
-        };
-        names(&self.errors, error) && names(&self.keys, key)
-    }
+/// Returns true if a request names this event. A request that names errors covers only events with one of these errors.
+/// A request that names keys covers only events with one of these keys.
+fn names(request: &WrittenRequest, Failed { error, key, .. }: Failed<'_>) -> bool {
+    let names = |named: &[String], value: Option<&str>| {
+        named.is_empty() || named.iter().any(|named| Some(&**named) == value)
+    };
+    names(&request.errors, error) && names(&request.keys, key)
 }
 
 /// Returns true if a pause or request for `target` covers the run's functions.

@@ -18,27 +18,22 @@ pub(crate) enum Room {
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal, $room:ident;)*) => {
-        /// A kind of AWS failure to inject. The documentation of each variant says what its rate applies to: messages,
-        /// calls or batches.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Fault {
-            $($(#[doc = $doc])* $fault,)*
+        texts! {
+            /// A kind of AWS failure to inject. The documentation of each variant says what its rate applies to:
+            /// messages, calls or batches.
+            pub enum Fault;
+            /// Name of the fault in command-line flags and in JSON. The name also seeds the fault's random generator.
+            pub fn name;
+
+            $($(#[doc = $doc])* $fault = $name,)*
         }
 
         impl Fault {
-            /// Every fault, in the order of declaration.
-            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$fault),*];
-
-            /// Name of the fault in command-line flags and in JSON. The name also seeds the fault's random generator.
-            pub const fn name(self) -> &'static str {
-                self.row().0
-            }
-
-            /// Returns the fault's name, its rate throughout a run with chaos (0 if it strikes only in a window or not
-            /// at all), and its effect on the messages in flight.
-            pub(crate) const fn row(self) -> (&'static str, f64, Room) {
+            /// Returns the fault's rate throughout a run with chaos (0 if it strikes only in a window or not at all),
+            /// and its effect on the messages in flight.
+            pub(crate) const fn row(self) -> (f64, Room) {
                 match self {
-                    $(Self::$fault => ($name, $rate, Room::$room),)*
+                    $(Self::$fault => ($rate, Room::$room),)*
                 }
             }
         }

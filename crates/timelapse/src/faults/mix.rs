@@ -65,8 +65,8 @@ impl Faults {
     /// faults strike at every opportunity, but only in a window: [`Fault::HandlerOutage`] for 1/24 to 1/12 of the run,
     /// and [`Fault::InFlightLimit`] for 1/48 to 1/24. Each window begins in the first eighth of the run.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
-        let steady = Fault::ALL.into_iter().filter(|fault| fault.row().1 > 0.0);
-        let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
+        let steady = Fault::ALL.into_iter().filter(|fault| fault.row().0 > 0.0);
+        let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().0))).collect());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
             // The window has its own generator, so that it does not change the rolls of the fault's dice.

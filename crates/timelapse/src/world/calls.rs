@@ -65,7 +65,7 @@ impl Service for World {
             return unanswered();
         }
         let attempt = self.oracle.reinvoked(position, self.now);
-        self.tallies.retry_of(self.mix.target_of(event), self.now);
+        self.tallies.retry_of(self.scenario.target_of(event), self.now);
         let invocation = self.start_invocation(attempt, payload);
         if self.dice.strikes(Fault::InvokeAnswerLost, self.now, [event]) {
             self.oracle.invoke_unanswered(position, true, self.now);

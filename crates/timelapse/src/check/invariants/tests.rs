@@ -1,11 +1,13 @@
 //! Tests each check at its limit: the last call that the check allows, and the first call that it refuses.
 
+use std::sync::LazyLock;
+
 use comeback_engine::{HideUpTo, Jitter, Policy, Settings};
 use comeback_envelope::Metadata;
 
 use super::super::handling::{After, SeenMessage};
 use super::super::history::{Attempt, Origin, Window};
-use super::super::oracle::calls::{dead_lettered_for, hidden_after_call, retried};
+use super::super::oracle::calls::{dead_lettered_for, hidden_within, retried};
 use super::super::oracle::{most_in_flight, write};
 use super::super::pauses::{KnownPauses, Written, between_reads};
 use super::*;
@@ -52,7 +54,7 @@ fn seen(receive_count: u32) -> SeenMessage {
     }
 }
 
-static NONE: KnownPauses = KnownPauses::NO_PAUSES;
+static NONE: LazyLock<KnownPauses> = LazyLock::new(KnownPauses::no_pauses);
 
 fn handling<'a>(policy: &'a Policy, seen: &'a SeenMessage, now: Timestamp) -> Handling<'a> {
     let between_reads = between_reads(policy.settings().maximum_concurrency);
@@ -62,6 +64,11 @@ fn handling<'a>(policy: &'a Policy, seen: &'a SeenMessage, now: Timestamp) -> Ha
 /// Checks a message that the handler hides for its backoff. Returns the earliest time at which the message can be due.
 fn deferred(handling: &Handling<'_>, hidden_for: Duration) -> Result<Timestamp, Broken> {
     longest_wait(handling, hidden_for, handling.latest_due()).map(|()| handling.not_before(hidden_for))
+}
+
+/// Checks the visibility timeout that a handler sets after a call.
+fn hidden_after_call(handling: &Handling<'_>, after: After, hidden_for: Duration) -> Result<(), Broken> {
+    hidden_within(handling, hidden_for, &handling.after_call(after, hidden_for))
 }
 
 fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
@@ -387,9 +394,9 @@ fn cancelled_event_is_not_invoked() {
         format!(r#"{{"v":1,"pauses":[],"cancels":[{{"target":"*","at":{at},"until":{until}}}]}}"#)
     };
     let check = |until, known_at| {
-        let document = Document::read(&cancel(until)).unwrap();
-        let known = KnownPauses::of(&document, 1);
-        let known = if known_at < 11.0 { &NONE } else { &known };
+        let mut written = Written::default();
+        written.add(Document::read(&cancel(until)).unwrap(), at(11.0));
+        let known = &written.known_at(at(known_at));
         retried(&Handling { known, ..handling(&hourly(), &seen(2), at(20.0)) }, &RIGHT)
     };
     assert_eq!(invariant(check(20.0, 11.0)), Invariant::CancelledNotInvoked);

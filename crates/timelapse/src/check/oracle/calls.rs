@@ -1,5 +1,6 @@
 //! The handler's calls and their answers: what each call changes, and the invariants that it must keep.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comeback_engine::{DeadLetter, ReasonCode, Timestamp};
@@ -38,7 +39,7 @@ impl Oracle {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
         if let Some(after) = after {
-            let checked = hidden_after_call(&handling, after, hidden_for);
+            let checked = hidden_within(&handling, hidden_for, &handling.after_call(after, hidden_for));
             self.check(checked);
         } else if !handling.may_be_kept(hidden_for) {
             let not_before = handling.not_before(hidden_for);
@@ -75,23 +76,23 @@ impl Oracle {
     fn reinvocation(&self, position: usize, function_arn: &str, payload: &str) -> Result<(), Broken> {
         let handling = self.handling(position);
         let (event, start) = (handling.event(), &self.batch().start);
-        let target = &self.targets[self.mix.target_of(event)];
+        let target = &self.targets[self.scenario.target_of(event)];
         allow_list(event, function_arn, target, handling.seen.origin.flaw)?;
         // The target opens the envelope in the same way.
         let opened = serde_json::from_str(payload).ok().and_then(|event: &RawValue| open(event).ok());
         let opened = opened.filter(|opened| opened.payload.get() == self.payload);
         let claim = payload_verbatim(event, opened.and_then(|opened| opened.metadata), payload)?;
-        let between_reads = self.reads_pauses.then_some(self.between_reads);
+        let between_reads = self.reads_pauses().then_some(self.between_reads);
         paused_not_invoked(&handling, &start.reads, start.received_at, between_reads)?;
-        let longest = *handling.before_call().end();
-        hidden_before_call(&handling, self.message(position).guard, longest)?;
+        let guard = self.message(position).guard.unwrap_or_default();
+        hidden_within(&handling, guard, &handling.before_call())?;
         retried(&handling, &claim)
     }
 
     /// Writes the payload of the event at `position` into `self.payload`.
     fn write_payload(&mut self, position: usize) {
         let event = self.message(position).seen.origin.attempt.event;
-        event.write_payload(self.payload_size, &mut self.payload);
+        event.write_payload(self.scenario.payload_size, &mut self.payload);
     }
 
     /// Records that Lambda accepts a re-invocation. Returns the attempt that begins.
@@ -189,7 +190,9 @@ impl Oracle {
     fn move_of(&self, position: usize, delay: Duration, altered: bool) -> Result<(), Broken> {
         let handling = self.handling(position);
         let CheckedMessage { guard, after, .. } = *self.message(position);
-        hidden_before_call(&handling, guard, handling.longest_of_original(guard.unwrap_or_default()))?;
+        let guard = guard.unwrap_or_default();
+        let allowed = *handling.before_call().start()..=handling.longest_of_original(guard);
+        hidden_within(&handling, guard, &allowed)?;
         payload_verbatim(handling.event(), (!altered).then_some(()), "a copy that differs")?;
         if after.is_none() && !handling.may_be_kept(delay) {
             longest_wait(&handling, delay, handling.latest_due())?;
@@ -255,28 +258,17 @@ impl Oracle {
     }
 }
 
-/// Checks that the handler has hidden a message, or has tried to, before a call that must not be repeated soon.
-fn hidden_before_call(
+/// Checks the visibility timeout that the handler has set, or has tried to set, before or after a call that must not be
+/// repeated soon.
+pub(in crate::check) fn hidden_within(
     handling: &Handling<'_>,
-    hidden_for: Option<Duration>,
-    longest: Duration,
-) -> Result<(), Broken> {
-    let (now, hidden_for) = (handling.now, hidden_for.unwrap_or_default());
-    let earliest = now.saturating_add(*handling.before_call().start());
-    spaced_invokes(handling.event(), now.saturating_add(hidden_for), earliest, false)?;
-    longest_wait(handling, hidden_for, now.saturating_add(longest))
-}
-
-/// Checks the visibility timeout that was set after a call.
-pub(in crate::check) fn hidden_after_call(
-    handling: &Handling<'_>,
-    after: After,
     hidden_for: Duration,
+    allowed: &RangeInclusive<Duration>,
 ) -> Result<(), Broken> {
-    let (now, allowed) = (handling.now, handling.after_call(after, hidden_for));
-    let earliest = now.saturating_add(*allowed.start());
-    spaced_invokes(handling.event(), now.saturating_add(hidden_for), earliest, false)?;
-    longest_wait(handling, hidden_for, now.saturating_add(*allowed.end()))
+    let [earliest, end, latest] = [*allowed.start(), hidden_for, *allowed.end()]
+        .map(|visibility_timeout| handling.now.saturating_add(visibility_timeout));
+    spaced_invokes(handling.event(), end, earliest, false)?;
+    longest_wait(handling, hidden_for, latest)
 }
 
 /// Checks that the handler may retry the event with this envelope.
