@@ -169,7 +169,7 @@ impl Summary {
     ) -> Self {
         let Tallies { calls, decisions, retries, moves, moves_with_room, minutes, retries_by_target } =
             tallies;
-        let (all, attempts) = TargetFigures::of(scenario, &ledger, |_| true);
+        let (all, events_by_attempts) = TargetFigures::of(scenario, &ledger, |_| true);
         let with_names = scenario.targets.iter().zip(retries_by_target).enumerate();
         let targets = with_names.filter(|_| scenario.targets.len() > 1).map(|(index, (target, retries))| {
             let (figures, _) = TargetFigures::of(scenario, &ledger, |target| target == index);
@@ -190,7 +190,7 @@ impl Summary {
             waiting: all.waiting,
             not_arrived: all.not_arrived,
             retries,
-            events_by_attempts: counts(&attempts),
+            events_by_attempts,
             attempts: all.attempts,
             recovery_delay_ms: all.recovery_delay_ms,
             peak_in_flight: peak(|minute| minute.in_flight),
@@ -255,13 +255,13 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Counts how the events of the targets that `is_counted` accepts have ended. Also returns the number of the last
-    /// retry of each event that arrived.
+    /// Counts how the events of the targets that `is_counted` accepts have ended. Also returns the numbers of arrived
+    /// events with 0 retries, 1 retry, 2 retries and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,
         is_counted: impl Fn(usize) -> bool,
-    ) -> (Self, Vec<u64>) {
+    ) -> (Self, Vec<usize>) {
         let (mut figures, mut attempts) = (Self::default(), Vec::new());
         for (event, life) in ledger.lives.iter().enumerate() {
             let target = scenario.target_of(EventNumber(event));
@@ -285,9 +285,10 @@ impl TargetFigures {
             }
         }
         figures.recovery_delays_ms.sort_unstable();
-        figures.attempts = Percentiles::of(attempts.clone());
+        let events_by_attempts = counts(&attempts);
+        figures.attempts = Percentiles::of(attempts);
         figures.recovery_delay_ms = Percentiles::of(figures.recovery_delays_ms.clone());
-        (figures, attempts)
+        (figures, events_by_attempts)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The operators of a simulated run, who act on the deployment while events wait.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +7,6 @@ use std::time::Duration;
 
 use comeback_engine::{Policies, Timestamp};
 
-use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
 
 /// The operators of one run. The run calls [`act`](Self::act) once at its start. Each call returns the time of the next
@@ -75,14 +73,6 @@ impl MakeOperators {
         Self(Arc::new(make))
     }
 
-    /// Makes operators who write these values to the pauses parameter, and do nothing else. Each value comes with the
-    /// time at which it is written, counted from the run's start. The earliest value comes first.
-    pub fn writing(texts: Vec<(Duration, String)>) -> Self {
-        Self::new(move |deployment| {
-            Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })
-        })
-    }
-
     /// Makes the operators of one run.
     pub fn of(&self, deployment: Rc<dyn OperatedDeployment>) -> Box<dyn Operators> {
         (self.0)(deployment)
@@ -92,30 +82,5 @@ impl MakeOperators {
 impl fmt::Debug for MakeOperators {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MakeOperators").finish_non_exhaustive()
-    }
-}
-
-/// Two values are equal only if one is a clone of the other, whatever their operators do.
-impl PartialEq for MakeOperators {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-struct Writing {
-    deployment: Rc<dyn OperatedDeployment>,
-    left: VecDeque<(Duration, String)>,
-}
-
-impl Operators for Writing {
-    fn act(&mut self) -> Option<Timestamp> {
-        loop {
-            let at = START.saturating_add(self.left.front()?.0);
-            if at > self.deployment.now() {
-                return Some(at);
-            }
-            let (_, text) = self.left.pop_front()?;
-            self.deployment.write_pauses(&text);
-        }
     }
 }

@@ -26,7 +26,7 @@ const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
 /// All input of a run except the policies. The default is the scenario of `comeback simulate`: a run of 24 hours with
 /// 1,000 events, whose target is down for the first 3 hours.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Scenario {
     /// Seed of all random numbers.
     pub seed: u64,
@@ -226,7 +226,7 @@ impl Scenario {
 
     /// Returns the end of the outage of the target with this index.
     pub(crate) fn outage_end(&self, target: usize) -> Timestamp {
-        self.targets[target].outage_end(self.outage)
+        START.saturating_add(self.targets[target].outage.unwrap_or(self.outage))
     }
 
     /// Returns the mean number of invocations a minute that the target with this index can handle; `None` if its

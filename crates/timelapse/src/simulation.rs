@@ -93,6 +93,7 @@ fn simulate(
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
+    let violated = |broken, at| RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at)));
     // This is a closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
@@ -112,7 +113,7 @@ fn simulate(
         report_strikes(world, watcher);
         let at = world.now.since(START);
         if let Some(broken) = world.oracle.broken.take() {
-            return Err(RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at))));
+            return Err(violated(broken, at));
         }
         if let Some((event, most)) = world.oracle.ledger.multiplied {
             return Err(RunError::Multiplied { event, most, at });
@@ -126,9 +127,7 @@ fn simulate(
     let account = Rc::into_inner(account).expect("BUG: operators have kept their deployment");
     let mut world = account.service.into_inner();
     world.finish();
-    world.check_log().map_err(|broken| {
-        RunError::Violated(Box::new(Violation::new(broken, scenario.seed, scenario.duration)))
-    })?;
+    world.check_log().map_err(|broken| violated(broken, scenario.duration))?;
     let World { oracle, tallies, dice, .. } = world;
     Ok(Summary::of(scenario, tallies, oracle.ledger, dice.struck()))
 }

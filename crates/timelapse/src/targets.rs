@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::aws::agenda::START;
 use crate::event::EventNumber;
 use crate::scenario::Scenario;
 
@@ -29,10 +27,6 @@ impl SimulatedTarget {
     /// Returns the ARN of this function.
     pub fn arn(&self) -> String {
         format!("arn:aws:lambda:eu-west-1:123456789012:function:{}", self.name)
-    }
-
-    pub(crate) fn outage_end(&self, of_scenario: Duration) -> Timestamp {
-        START.saturating_add(self.outage.unwrap_or(of_scenario))
     }
 }
 

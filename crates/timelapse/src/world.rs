@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
-use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
+use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
 use crate::aws::target::{Id, Target, TargetError};
 use crate::check::Broken;
 use crate::check::history::{Attempt, Carried, Origin};
@@ -47,8 +47,8 @@ pub(crate) enum Happening {
     HandlerTimesOut(usize),
     /// A fault makes SQS deliver a message again, unless the message has a newer receipt than this one.
     AppearsEarly(ReceiptHandle),
-    /// A fault ends the retention of a message. The value is an index into `World::early_expiries`.
-    ExpiresEarly(usize),
+    /// A fault ends the retention of the message that was sent with this handle.
+    ExpiresEarly(ReceiptHandle),
     OperatorsAct,
 }
 
@@ -79,8 +79,6 @@ pub(crate) struct World {
     policy: Policy,
     /// Arrival times of the events that have not arrived yet, the earliest last.
     arrivals: Vec<Timestamp>,
-    /// Messages whose retention a fault ends early: the slot in the queue, the message id and the oracle's data.
-    early_expiries: Vec<(usize, Id, Carried)>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
     /// Random source of the message ids of moved copies. The source is separate, so that moves change no other
@@ -113,7 +111,6 @@ impl World {
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),
             current_batch: None,
             arrivals,
-            early_expiries: Vec::new(),
             counts: Counts::default(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
@@ -146,7 +143,7 @@ impl World {
             Happening::BatchEnds(batch) => return Some(self.open_batch(batch)),
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
-            Happening::ExpiresEarly(index) => self.expire_early(index),
+            Happening::ExpiresEarly(sent) => self.expire_early(sent),
             // The operators act outside this function, because the world must not be borrowed while they call it.
             Happening::OperatorsAct => {}
         }
@@ -258,13 +255,13 @@ impl World {
         let entry = self.oracle.sent(id, attempt.event, self.now);
         let error = body.contains(error.error_type).then_some(error.error_type);
         let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked, error } };
-        let slot = self.enqueue(Sent { id, body, delay: Duration::ZERO, attributes: None, carried });
-        self.strike_retention(slot, id, carried);
+        let sent = self.enqueue(Sent { id, body, delay: Duration::ZERO, attributes: None, carried });
+        self.strike_retention(sent);
     }
 
-    fn enqueue(&mut self, sent: Sent<Carried>) -> usize {
-        let slot = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
-        slot.expect("BUG: a delay of over 15 minutes")
+    fn enqueue(&mut self, sent: Sent<Carried>) -> ReceiptHandle {
+        let sent = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
+        sent.expect("BUG: a delay of over 15 minutes")
     }
 
     /// Lets the pollers receive the visible messages in batches, up to the mapping's maximum concurrency.
@@ -281,7 +278,7 @@ impl World {
             if received.is_empty() {
                 return;
             }
-            let mut messages = received.into_iter().map(|received| self.polled(received)).collect();
+            let mut messages = received.into_iter().map(|receipt| self.polled(receipt)).collect();
             self.strike_messages(&mut messages, &mut records);
             let batch = self.batch(records, messages);
             if self.dice.strikes(Fault::PollerThrottled, self.now, batch.events()) {
@@ -293,13 +290,13 @@ impl World {
         }
     }
 
-    fn polled(&self, received: Received) -> Polled {
-        let message = self.queue.message(&received).expect("BUG: a message was received and is gone");
-        Polled { received, carried: message.carried }
+    fn polled(&self, receipt: ReceiptHandle) -> Polled {
+        let message = self.queue.message(receipt).expect("BUG: a message was received and is gone");
+        Polled { receipt, carried: message.carried }
     }
 
     fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
-        let stored = messages.iter().map(|message| self.queue.message(&message.received));
+        let stored = messages.iter().map(|message| self.queue.message(message.receipt));
         let attributes = stored.map(|message| message?.attributes.as_deref().cloned()).collect();
         Batch {
             started: self.now,
@@ -381,8 +378,8 @@ impl World {
         self.release(batch);
     }
 
-    fn delete(&mut self, Polled { received, carried }: &Polled) {
-        let body = self.queue.delete(received.receipt);
+    fn delete(&mut self, Polled { receipt, carried }: &Polled) {
+        let body = self.queue.delete(*receipt);
         self.oracle.deleted(carried.entry, carried.origin.attempt.event, body.is_some());
         if let Some(body) = body {
             self.target.reuse(body);

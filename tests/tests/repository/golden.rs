@@ -2,6 +2,9 @@
 //! byte for byte. After an intended change, rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests
 //! --test repository golden`.
 
+#[path = "../../../crates/timelapse/tests/runs/writing.rs"]
+mod writing;
+
 use std::fmt::Debug;
 use std::process::Command;
 use std::str::FromStr;
@@ -106,7 +109,7 @@ fn outage_with_retry_after() {
 /// Operators who write to the pauses parameter. Each entry gives a minute of the run and the members to write then.
 fn writing(members: &[(u64, &str)]) -> Option<MakeOperators> {
     let texts = members.iter().map(|(at, members)| (minutes(*at), format!(r#"{{"v":1,{members}}}"#)));
-    Some(MakeOperators::writing(texts.collect()))
+    Some(writing::writing(texts.collect()))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use super::agenda::{Agenda, START};
 use super::mapping::kept;
-use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent, SqsQueue};
+use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
 use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetError};
 
 /// A simulated queue for contract tests. Its clock advances by a millisecond with each call, and otherwise only in
@@ -18,7 +18,6 @@ pub struct QueueUnderContract {
     now: Timestamp,
     agenda: Agenda<QueueTimer>,
     queue: SqsQueue<()>,
-    received: Vec<Received>,
     message_ids: Xoshiro256PlusPlus,
     records: FailureRecords,
 }
@@ -31,7 +30,6 @@ impl QueueUnderContract {
             now: START,
             agenda: Agenda::default(),
             queue: SqsQueue::new(QueueSettings { visibility_timeout, ..QueueSettings::default() }),
-            received: Vec::new(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(1),
             records: FailureRecords::of(TARGET_ARN),
         }
@@ -71,16 +69,14 @@ impl QueueUnderContract {
     pub fn receive(&mut self, most: usize) -> Vec<Record> {
         self.tick();
         let mut records = Vec::new();
-        self.received.extend(self.queue.receive(self.now, most, &mut self.agenda, &mut records));
+        self.queue.receive(self.now, most, &mut self.agenda, &mut records);
         records
     }
 
     /// Returns the attributes of a message that was received with this handle and not yet deleted.
     #[must_use]
     pub fn attributes(&self, handle: &str) -> Attributes {
-        let receipt = ReceiptHandle::parse(handle);
-        let received = self.received.iter().find(|received| Some(received.receipt) == receipt);
-        let message = received.and_then(|received| self.queue.message(received));
+        let message = ReceiptHandle::parse(handle).and_then(|receipt| self.queue.message(receipt));
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 

@@ -18,6 +18,8 @@ pub const IN_FLIGHT_LIMIT: usize = 120_000;
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// Longest visibility timeout of a received message. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+/// Retention of a message, counted from its sending: SQS's maximum.
+const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Settings of a queue. The defaults equal the settings in `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +27,6 @@ pub(crate) struct QueueSettings {
     /// Visibility timeout after a receive. The default is 1,230 s, so that 1,000 receives take longer than the
     /// retention.
     pub(crate) visibility_timeout: Duration,
-    /// Retention of a message, counted from its sending. The default, 14 days, is SQS's maximum.
-    pub(crate) retention: Duration,
     /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default,
     /// 1,000, is SQS's maximum.
     pub(crate) max_receive_count: u32,
@@ -38,7 +38,6 @@ impl Default for QueueSettings {
     fn default() -> Self {
         Self {
             visibility_timeout: QUEUE_VISIBILITY_TIMEOUT,
-            retention: Duration::from_secs(14 * 24 * 3_600),
             max_receive_count: 1_000,
             in_flight_limit: IN_FLIGHT_LIMIT,
         }
@@ -95,13 +94,6 @@ impl fmt::Display for ReceiptHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.slot, self.number)
     }
-}
-
-/// A received message, identified by its receipt handle and its message id.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Received {
-    pub(crate) receipt: ReceiptHandle,
-    pub(crate) id: Id,
 }
 
 /// Number of messages in each state, as `GetQueueAttributes` reports them.
@@ -180,7 +172,8 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Sends a message, as `SendMessage` does, and returns its slot. The queue sets no timer that would run out after
+    /// Sends a message, as `SendMessage` does. Returns a handle that identifies the message, as if nobody had received it
+    /// yet. The queue sets no timer that would run out after
     /// `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
@@ -188,7 +181,7 @@ impl<T> SqsQueue<T> {
         horizon: Timestamp,
         agenda: &mut Agenda<H>,
         sent: Sent<T>,
-    ) -> Result<usize, String> {
+    ) -> Result<ReceiptHandle, String> {
         let Sent { id, body, delay, attributes, carried } = sent;
         assert_eq!(delay.subsec_nanos(), 0, "BUG: DelaySeconds are whole");
         if delay > LONGEST_DELAY {
@@ -226,8 +219,8 @@ impl<T> SqsQueue<T> {
             self.delayed += 1;
             plan(visible_at, QueueTimer::Appears(receipt));
         }
-        plan(now.saturating_add(self.settings.retention), QueueTimer::Retention(slot));
-        Ok(slot)
+        plan(now.saturating_add(RETENTION), QueueTimer::Retention(slot));
+        Ok(receipt)
     }
 
     /// Receives messages, as `ReceiveMessage` does, and writes them into the buffers of `records`. Receives `most`
@@ -238,7 +231,7 @@ impl<T> SqsQueue<T> {
         most: usize,
         agenda: &mut Agenda<H>,
         records: &mut Vec<Record>,
-    ) -> Vec<Received> {
+    ) -> Vec<ReceiptHandle> {
         let room = self.settings.in_flight_limit.saturating_sub(self.in_flight);
         let mut received = Vec::with_capacity(most.min(room));
         while received.len() < most.min(room) {
@@ -250,7 +243,7 @@ impl<T> SqsQueue<T> {
             }
             self.in_flight += 1;
             let handed_out = self.hand_out(now, receipt.slot, agenda);
-            self.show(&handed_out, records, received.len());
+            self.show(handed_out, records, received.len());
             received.push(handed_out);
         }
         records.truncate(received.len());
@@ -263,7 +256,7 @@ impl<T> SqsQueue<T> {
         now: Timestamp,
         slot: usize,
         agenda: &mut Agenda<H>,
-    ) -> Received {
+    ) -> ReceiptHandle {
         let receipt = ReceiptHandle { slot, number: self.next_number() };
         let message = &mut self.messages[slot];
         if message.receive_count == 0 {
@@ -275,16 +268,16 @@ impl<T> SqsQueue<T> {
         message.visible_at = now.saturating_add(self.settings.visibility_timeout);
         message.state = State::InFlight;
         agenda.plan(message.visible_at, QueueTimer::Appears(receipt));
-        Received { receipt, id: message.id }
+        receipt
     }
 
     /// Writes a received message into `records[index]` as its receiver sees it, and reuses the buffers of that record.
-    pub(crate) fn show(&self, received: &Received, records: &mut Vec<Record>, index: usize) {
-        let message = &self.messages[received.receipt.slot];
+    pub(crate) fn show(&self, receipt: ReceiptHandle, records: &mut Vec<Record>, index: usize) {
+        let message = &self.messages[receipt.slot];
         if index == records.len() {
             records.push(blank(message.sent_at));
         }
-        message.write(received.receipt, &mut records[index]);
+        message.write(receipt, &mut records[index]);
     }
 
     /// Hides a message for `timeout`, counted from `now`, as `ChangeMessageVisibility` does. On a standard queue, even
@@ -307,7 +300,8 @@ impl<T> SqsQueue<T> {
                 "ReceiptHandleIsInvalid: The input receipt handle \"{handle}\" is not a valid receipt handle."
             )
         })?;
-        let message = self.received_with(receipt).ok_or_else(|| {
+        let message = self.messages.get_mut(receipt.slot).filter(|message| message.has_had(receipt));
+        let message = message.ok_or_else(|| {
             format!(
                 "InvalidParameterValue: Value {handle} for parameter ReceiptHandle is invalid. Reason: Message does not \
                  exist or is not available for visibility timeout change."
@@ -349,8 +343,7 @@ impl<T> SqsQueue<T> {
                 }
             }
             QueueTimer::Retention(slot) => {
-                let retention = self.settings.retention;
-                if self.messages.get(slot).is_some_and(|message| now.since(message.sent_at) >= retention) {
+                if self.messages.get(slot).is_some_and(|message| now.since(message.sent_at) >= RETENTION) {
                     self.remove(slot, Removal::Expired);
                 }
             }
@@ -367,8 +360,10 @@ impl<T> SqsQueue<T> {
         Depth { visible: self.messages.len() - in_flight - delayed, in_flight, delayed }
     }
 
-    pub(crate) fn message(&self, received: &Received) -> Option<&QueuedMessage<T>> {
-        self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
+    /// Returns the message that was received with this handle, even if a later receive has given it a newer handle.
+    /// Returns `None` if the message is gone.
+    pub(crate) fn message(&self, receipt: ReceiptHandle) -> Option<&QueuedMessage<T>> {
+        self.messages.get(receipt.slot).filter(|message| message.has_had(receipt))
     }
 
     /// Returns each message as a receiver would get it, with its attributes and its sender's data.
@@ -380,22 +375,13 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns the message that was received with this handle, even if a later receive has given it a newer handle.
-    /// Returns `None` if the message is gone.
-    fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
-        let is_its = |message: &&mut QueuedMessage<T>| {
-            (message.sent_as + 1..=message.number).contains(&receipt.number)
-        };
-        self.messages.get_mut(receipt.slot).filter(is_its)
-    }
-
     /// Returns the sender's data of a message in flight, and the time at which the message becomes visible. Returns
     /// `None` if the message is not in flight. The handle may come from any receive of the message.
-    pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
+    pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
     {
-        let message = self.received_with(receipt).filter(|message| message.state == State::InFlight)?;
+        let message = self.message(receipt).filter(|message| message.state == State::InFlight)?;
         Some((message.carried, message.visible_at))
     }
 
@@ -425,15 +411,18 @@ impl<T> SqsQueue<T> {
 
 /// Methods that inject faults. A standard queue guarantees only at-least-once delivery.
 impl<T> SqsQueue<T> {
-    /// Makes a hidden message visible before its timeout ends, and returns the message. Returns `None` if the message
-    /// is not hidden, or if `receipt` is not its latest receipt.
-    pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
+    /// Makes a hidden message visible before its timeout ends, and returns its sender's data. Returns `None` if the
+    /// message is not hidden, or if `receipt` is not its latest receipt.
+    pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<T>
+    where
+        T: Copy,
+    {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
-        let received = Received { receipt, id: message.id };
+        let carried = message.carried;
         self.in_flight -= 1;
         self.visible.push_back(receipt);
-        Some(received)
+        Some(carried)
     }
 
     /// Makes a receipt handle stale, as if another receiver had received the message.
@@ -448,17 +437,25 @@ impl<T> SqsQueue<T> {
         agenda.plan(message.visible_at, QueueTimer::Appears(ReceiptHandle { number, ..receipt }));
     }
 
-    /// Ends a message's retention early. Returns false if the message is already gone.
-    pub(crate) fn expire_early(&mut self, slot: usize, id: Id) -> bool {
-        let is_there = self.messages.get(slot).is_some_and(|message| message.id == id);
-        if is_there {
-            self.remove(slot, Removal::Expired);
-        }
-        is_there
+    /// Ends a message's retention early, and returns its sender's data. `sent` is the handle from its sending. Returns
+    /// `None` if the message is already gone.
+    pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T>
+    where
+        T: Copy,
+    {
+        let message = self.messages.get(sent.slot).filter(|message| message.sent_as == sent.number)?;
+        let carried = message.carried;
+        self.remove(sent.slot, Removal::Expired);
+        Some(carried)
     }
 }
 
 impl<T> QueuedMessage<T> {
+    /// Returns true if the handle comes from a receive of this message.
+    fn has_had(&self, receipt: ReceiptHandle) -> bool {
+        (self.sent_as + 1..=self.number).contains(&receipt.number)
+    }
+
     /// Writes the message into `record` as a receiver sees it, and reuses the buffers of the record.
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();

@@ -249,14 +249,7 @@ impl FailureRecords {
             self.minute_text.truncate("2026-09-14T15:46:".len());
         }
         text.push_str(&self.minute_text);
-        let digits = [millis / 10_000, millis / 1_000, millis / 100, millis / 10, millis];
-        for (index, digit) in digits.into_iter().enumerate() {
-            if index == 2 {
-                text.push('.');
-            }
-            text.push(char::from(b'0' + (digit % 10) as u8));
-        }
-        text.push('Z');
+        write!(text, "{:02}.{:03}Z", millis / 1_000, millis % 1_000).expect("BUG: writing to a String");
     }
 }
 

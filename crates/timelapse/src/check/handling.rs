@@ -49,8 +49,6 @@ pub(super) struct SeenMessage {
     pub(super) first_sent: Timestamp,
     /// Size of the message's body, in bytes.
     pub(super) bytes: usize,
-    /// The due times that the target's `RetryAfter` allows; `None` if the target requested no wait.
-    pub(super) asked: Option<Window>,
     /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
     /// set.
     pub(super) not_before: Timestamp,
@@ -112,6 +110,12 @@ impl Handling<'_> {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
+    /// Returns the time from `start` to a last retry before `end`; unlimited if no last retry fits in.
+    fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
+        let cut = end.since(start).saturating_sub(self.last_retry());
+        if cut >= self.last_retry() { cut } else { Duration::MAX }
+    }
+
     /// Returns true if the handler may dead-letter the message as too old.
     pub(super) fn is_too_old(&self) -> bool {
         let is_too_old = !self.known.is_nothing() && self.leaves_no_retry_before(self.end_of_message());
@@ -126,18 +130,16 @@ impl Handling<'_> {
 
     /// Returns the due times that the target's `RetryAfter` allows, if the policy honors it; otherwise `None`.
     fn asked(&self) -> Option<Window> {
-        self.seen.asked.filter(|_| self.policy.settings().directives)
+        let asked = self.seen.origin.window(self.seen.first_sent);
+        asked.filter(|_| self.policy.settings().directives)
     }
 
     /// Returns the earliest time at which the next retry can be due. `failed` is the event as operators' requests see it.
     pub(super) fn earliest_due(&self, failed: Failed<'_>) -> Timestamp {
         let (seen, end) = (self.seen, self.end_of_message());
         let asked = self.asked().map(|window| window.earliest.since(seen.first_receive));
-        let mut shortest = asked.unwrap_or_else(|| self.shortest_backoff());
-        let cut = end.since(seen.first_receive).saturating_sub(self.last_retry());
-        if cut >= self.last_retry() {
-            shortest = shortest.min(cut);
-        }
+        let shortest = asked.unwrap_or_else(|| self.shortest_backoff());
+        let shortest = shortest.min(self.until_last_retry(seen.first_receive, end));
         // A later check may cut the wait. The wait counts from the first receive; on the first receive, it counts from
         // now.
         let last = end.before(self.last_retry());
@@ -225,9 +227,7 @@ impl Handling<'_> {
     /// Returns the range of visibility timeouts that are allowed before a call. A timeout ends one to two hours after
     /// the latest possible end of the batch, or earlier if a last retry would otherwise come too late.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
-        let cut =
-            self.end().since(self.now.saturating_add(HANDLER_TIMEOUT)).saturating_sub(self.last_retry());
-        let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
+        let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
         // A shortened wait may be off by a second, because the oracle computes the end of MAX_AGE only in whole
         // seconds.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
@@ -268,9 +268,7 @@ impl Handling<'_> {
     }
 
     fn cut_after_unanswered(&self) -> Duration {
-        let cut = self.end().since(self.now).saturating_sub(self.last_retry());
         // The handler subtracts the time that it waited for the answer to the invoke.
-        let cut = cut.saturating_sub(INVOKE_TIME);
-        if cut >= self.last_retry() { cut } else { Duration::MAX }
+        self.until_last_retry(self.now.saturating_add(INVOKE_TIME), self.end())
     }
 }

@@ -259,7 +259,6 @@ impl Oracle {
             sent: record.sent,
             first_sent,
             bytes: record.body.len(),
-            asked: origin.window(first_sent),
             not_before: history.map_or(START, |history| history.not_before),
             held_until: history.and_then(|history| history.hops.held_until),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record, Timestamp};
 
 use crate::aws::agenda::START;
-use crate::aws::queue::{Attributes, ReceiptHandle, Received};
+use crate::aws::queue::{Attributes, ReceiptHandle};
 use crate::check::history::Carried;
 use crate::check::pauses::Reads;
 use crate::event::EventNumber;
@@ -21,7 +21,7 @@ pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Polled {
-    pub(crate) received: Received,
+    pub(crate) receipt: ReceiptHandle,
     pub(crate) carried: Carried,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct CurrentBatch {
 impl CurrentBatch {
     pub(super) fn position(&self, record: &Record) -> usize {
         let receipt = ReceiptHandle::parse(&record.receipt_handle);
-        let position = self.messages.iter().position(|message| Some(message.received.receipt) == receipt);
+        let position = self.messages.iter().position(|message| Some(message.receipt) == receipt);
         position.expect("BUG: a call about a message of another batch")
     }
 
@@ -148,7 +148,7 @@ impl Environments {
     /// Returns an environment for a batch, as Lambda does: an idle environment if there is one, otherwise a new
     /// environment. Once the function's environment variables have changed, no older environment is reused.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
-        let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();
+        let policies = self.current(now);
         let lives = |it: &SimulatedEnvironment| {
             it.policies == policies && now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE
         };
@@ -161,8 +161,12 @@ impl Environments {
 
     /// Returns the policies of an environment that Lambda makes at `now`.
     pub(super) fn policies(&self, now: Timestamp) -> &Arc<Policies> {
-        let new = self.new.iter().rfind(|(from, _)| *from <= now).or(self.new.first());
-        new.expect("BUG: no policies").1.policies()
+        self.new[self.current(now)].1.policies()
+    }
+
+    /// Returns the index of the template from which Lambda makes an environment at `now`.
+    fn current(&self, now: Timestamp) -> usize {
+        self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default()
     }
 
     /// Takes an environment back after its batch. The caller does not give back an environment that crashed.

@@ -77,7 +77,7 @@ impl Service for World {
     fn decides_to_dead_letter(&mut self, dead_lettered: &[DeadLettered<'_>]) {
         for DeadLettered { record, dead_letter } in dead_lettered {
             let position = self.current_batch().position(record);
-            let original = self.queue.message(&self.current_batch().messages[position].received);
+            let original = self.queue.message(self.current_batch().messages[position].receipt);
             self.oracle.dead_letters(position, dead_letter, original.map(|message| message.body.as_str()));
         }
     }
@@ -104,7 +104,7 @@ impl Service for World {
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
         let (positions, events) = self.positions(moves.iter().map(|copy| copy.record));
         for (copy, &position) in moves.iter().zip(&positions) {
-            let original = self.queue.message(&self.current_batch().messages[position].received);
+            let original = self.queue.message(self.current_batch().messages[position].receipt);
             let altered = original.is_some_and(|original| original.body != copy.record.body);
             self.oracle.moves(position, copy.delay, altered);
         }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::batch::{Batch, Death, Polled};
 use super::{Happening, World};
 use crate::aws::queue::ReceiptHandle;
-use crate::aws::target::Id;
 use crate::check::history::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -55,18 +54,15 @@ impl World {
     }
 
     /// If [`RetentionEnded`](Fault::RetentionEnded) strikes, plans an early end of a message's retention.
-    pub(super) fn strike_retention(&mut self, slot: usize, id: Id, carried: Carried) {
+    pub(super) fn strike_retention(&mut self, sent: ReceiptHandle) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
-        self.plan(left, Happening::ExpiresEarly(self.early_expiries.len()));
-        self.early_expiries.push((slot, id, carried));
+        self.plan(left, Happening::ExpiresEarly(sent));
     }
 
-    /// Ends a message's retention early, unless the message is already gone. `index` is the message's index in
-    /// `early_expiries`.
-    pub(super) fn expire_early(&mut self, index: usize) {
-        let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
-        if self.queue.expire_early(slot, id) {
+    /// Ends the retention of the message that was sent with this handle, unless the message is already gone.
+    pub(super) fn expire_early(&mut self, sent: ReceiptHandle) {
+        if let Some(Carried { entry, origin }) = self.queue.expire_early(sent) {
             self.oracle.cut_retention(entry);
             self.dice.note(Fault::RetentionEnded, [origin.attempt.event]);
         }
@@ -75,7 +71,7 @@ impl World {
     /// Applies faults to each message on its way to a poller.
     pub(super) fn strike_messages(&mut self, messages: &mut Vec<Polled>, records: &mut Vec<Record>) {
         for index in 0..messages.len() {
-            let Polled { received, carried } = messages[index];
+            let Polled { receipt, carried } = messages[index];
             let event = carried.origin.attempt.event;
             if self.dice.strikes(Fault::ReceiveCountHigh, self.now, [event]) {
                 records[index].receive_count += 1;
@@ -87,17 +83,17 @@ impl World {
                 // If the batch has room, half of the copies come in the same batch. The other copies come within the
                 // hour, most of them soon.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
-                    let (slot, index, agenda) = (received.receipt.slot, records.len(), &mut self.agenda);
+                    let (slot, index, agenda) = (receipt.slot, records.len(), &mut self.agenda);
                     let copy = self.queue.hand_out(self.now, slot, agenda);
-                    self.queue.show(&copy, records, index);
-                    messages.push(Polled { received: copy, carried });
+                    self.queue.show(copy, records, index);
+                    messages.push(Polled { receipt: copy, carried });
                     self.duplicate(carried);
                 } else {
                     let after = Duration::from_secs_f64(10f64.powf(rng.random_range(-2.0..3.5)));
-                    self.plan(after, Happening::AppearsEarly(received.receipt));
+                    self.plan(after, Happening::AppearsEarly(receipt));
                 }
             } else if self.dice.strikes(Fault::StaleReceiptHandle, self.now, [event]) {
-                self.queue.make_stale(received.receipt, &mut self.agenda);
+                self.queue.make_stale(receipt, &mut self.agenda);
                 self.oracle.excuse(carried.entry);
             }
         }
@@ -105,8 +101,7 @@ impl World {
 
     /// Makes a hidden message visible early, unless the message's state has changed since the fault struck.
     pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
-        if let Some(received) = self.queue.appear_early(receipt) {
-            let Polled { carried, .. } = self.polled(received);
+        if let Some(carried) = self.queue.appear_early(receipt) {
             self.duplicate(carried);
         }
     }

@@ -11,6 +11,7 @@ mod queue;
 mod retries;
 mod schedule;
 mod script;
+mod writing;
 
 use std::time::Duration;
 

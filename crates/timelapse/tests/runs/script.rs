@@ -8,6 +8,8 @@ use comeback_timelapse::{MakeOperators, START};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use crate::writing::writing;
+
 type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 
 /// Edits to the pauses parameter, each with its time. Times are whole seconds, counted from the run's start.
@@ -122,7 +124,7 @@ impl Script {
 
     /// Returns operators who make these edits; `None` if there are none.
     pub(super) fn operators(self) -> Option<MakeOperators> {
-        let make = move |script: &Self, policies: &Policies| MakeOperators::writing(script.texts(policies));
+        let make = move |script: &Self, policies: &Policies| writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))
     }
 

@@ -36,7 +36,7 @@ impl Fixture {
         self.send_delayed(at, 0, carried).expect("it has no delay");
     }
 
-    fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<usize, String> {
+    fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<ReceiptHandle, String> {
         let (id, body, delay) =
             (Id::draw(&mut self.ids), format!("body {carried}"), Duration::from_secs(secs));
         let message = Sent { id, body, delay, attributes: None, carried };
@@ -55,8 +55,8 @@ impl Fixture {
         let mut records = Vec::new();
         let received = self.queue.receive(time(at), most, &mut self.agenda, &mut records);
         assert_eq!(received.len(), records.len());
-        let carried = |got: &Received| self.queue.message(got).expect("it was received just now").carried;
-        received.iter().zip(records).map(|(got, record)| (carried(got), got.receipt, record)).collect()
+        let carried = |receipt| self.queue.message(receipt).expect("it was received just now").carried;
+        received.into_iter().zip(records).map(|(got, record)| (carried(got), got, record)).collect()
     }
 
     fn receive_one(&mut self, at: f64) -> Got {
@@ -265,25 +265,23 @@ fn delayed_messages_appear_in_the_order_of_their_due_times() {
 
 #[test]
 fn delay_does_not_extend_retention() {
-    let retention = Duration::from_secs(600);
-    let mut fixture = Fixture::new(QueueSettings { retention, ..QueueSettings::default() });
-    fixture.send_delayed(0.0, 500, 7).unwrap();
-    fixture.send_delayed(0.0, 900, 8).unwrap();
-    fixture.advance(599.999);
-    assert_eq!(depth(&fixture), [1, 0, 1]);
-    fixture.advance(600.0);
-    assert_eq!(fixture.removed(), [(7, Removal::Expired), (8, Removal::Expired)]);
+    let end = 14.0 * DAY as f64;
+    let mut fixture = with_one_delayed(900);
+    fixture.advance(end - 0.001);
+    assert_eq!(depth(&fixture), [1, 0, 0]);
+    fixture.advance(end);
+    assert_eq!(fixture.removed(), [(7, Removal::Expired)]);
     assert_eq!(depth(&fixture), [0, 0, 0]);
 }
 
 #[test]
 fn old_delay_timer_spares_the_slots_next_message() {
-    let mut fixture = with_one_delayed(600);
-    let lost = fixture.queue.messages.iter().next().map(|(slot, message)| (slot, message.id));
-    let (slot, id) = lost.unwrap();
-    assert!(fixture.queue.expire_early(slot, id));
+    let mut fixture = Fixture::new(QueueSettings::default());
+    let lost = fixture.send_delayed(0.0, 600, 7).unwrap();
+    assert_eq!(fixture.queue.expire_early(lost), Some(7));
     assert_eq!(fixture.removed(), [(7, Removal::Expired)]);
-    assert_eq!(fixture.send_delayed(1.0, 900, 8), Ok(slot));
+    assert_eq!(fixture.send_delayed(1.0, 900, 8).unwrap().slot, lost.slot);
+    assert_eq!(fixture.queue.expire_early(lost), None, "another message has its slot");
     fixture.advance(600.0);
     assert_eq!(depth(&fixture), [0, 0, 1]);
     assert_eq!(fixture.receive_one(901.0).0, 8);

@@ -49,7 +49,6 @@ fn seen(receive_count: u32) -> SeenMessage {
         first_receive: at(10.0),
         sent: at(9.0),
         bytes: 700,
-        asked: None,
         not_before: at(9.0),
     }
 }
@@ -208,7 +207,7 @@ fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
 
 /// Adds a requested wait of 600 s, which counts from the failure 9 s after the event's first failure.
 fn asked(seen: SeenMessage) -> SeenMessage {
-    SeenMessage { asked: asked_for(Duration::from_secs(600), Some(at(9.0))).window(at(9.5)), ..seen }
+    SeenMessage { origin: asked_for(Duration::from_secs(600), Some(at(9.0))), ..seen }
 }
 
 #[test]
@@ -243,9 +242,8 @@ fn requested_wait_leaves_time_for_a_last_retry() {
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message before an endless wait ends, so the wait is cut.
     let fortnight = policy(Settings { max_age: 1_209_600, ..long_waits() });
-    let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
-        let seen = SeenMessage { asked: for_ever, ..seen(2) };
+        let seen = SeenMessage { origin: asked_for(Duration::MAX, None), ..seen(2) };
         retried(&handling(&fortnight, &seen, at(now)), &RIGHT)
     };
     let last = 9.0 + 13.5 * 86_400.0 - 60.0;

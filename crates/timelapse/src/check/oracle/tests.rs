@@ -188,7 +188,7 @@ fn a_function_that_is_or_may_be_paused() {
     // The handler has read the parameter as of `read`, and retries the message `tried_ago` seconds after it last tried
     // to read.
     let invoked = |read: Option<Timestamp>, tried_ago: u64| {
-        let mut fixture = Fixture::reading_pauses(Some(MakeOperators::writing(Vec::new())));
+        let mut fixture = Fixture::reading_pauses(Some(MakeOperators::new(|_| unreachable!("nobody acts"))));
         fixture.oracle.pauses_written(&text, at(3_600));
         fixture.hide(1);
         fixture.oracle.read_pauses(read, Timestamp::from_millis(at(3_700).as_millis() - tried_ago));
