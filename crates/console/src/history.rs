@@ -3,7 +3,7 @@
 use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Series, durations};
-use comeback_rehearsal::axis::{AgoAxis, CountAxis};
+use comeback_rehearsal::axis::{CountAxis, TimeAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, LineStyle, ORANGE, Room, frame, steps};
 use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn_in};
 use plotters::coord::ranged1d::Ranged;
@@ -58,7 +58,7 @@ fn draw(series: &Series) -> Picture {
         CountAxis::over([1.0, 10.0].into_iter().chain(counts.map(|count| (*count as f64).max(1.0))), true);
     let floor = y.range().start;
     drawn_in(WIDE, |root| {
-        let axis = (AgoAxis::new(ago(0)), "time before now");
+        let axis = (TimeAxis::ago(ago(0)), "time before now");
         let mut chart = frame(root, axis, (y, ""), Room::PAGE)?;
         // The first line is drawn last, above the others.
         for ((_, counts), (colour, line)) in series.lines.iter().zip(STYLES).rev() {

@@ -99,6 +99,8 @@ const STEPS: f64 = 8.0;
 /// A time axis from left to right, linear or logarithmic.
 pub struct TimeAxis {
     pub(crate) logarithmic: bool,
+    /// True if the axis runs from right to left and ends now: its labels say how long ago each moment was.
+    is_ago: bool,
     start: f64,
     end: f64,
 }
@@ -106,12 +108,17 @@ pub struct TimeAxis {
 impl TimeAxis {
     /// Makes a linear axis from 0 to `end`, in seconds.
     pub fn linear(end: f64) -> Self {
-        Self { logarithmic: false, start: 0.0, end: end.max(1.0) }
+        Self { logarithmic: false, is_ago: false, start: 0.0, end: end.max(1.0) }
+    }
+
+    /// Makes a linear axis that ends now, on the right, and starts `longest` seconds ago.
+    pub fn ago(longest: f64) -> Self {
+        Self { is_ago: true, ..Self::linear(longest) }
     }
 
     /// Makes a logarithmic axis from `start` to `end`, in seconds. Equal ratios have equal lengths on the axis.
     pub fn logarithmic(start: f64, end: f64) -> Self {
-        Self { logarithmic: true, start, end: end.max(start * 2.0) }
+        Self { logarithmic: true, is_ago: false, start, end: end.max(start * 2.0) }
     }
 
     /// Returns true if a moment, in seconds, lies on the axis.
@@ -167,8 +174,9 @@ impl Ranged for TimeAxis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    fn map(&self, seconds: &f64, limit: (i32, i32)) -> i32 {
-        limit.0 + (self.share(*seconds) * f64::from(limit.1 - limit.0)).round() as i32
+    fn map(&self, seconds: &f64, (left, right): (i32, i32)) -> i32 {
+        let (start, end) = if self.is_ago { (right, left) } else { (left, right) };
+        start + (self.share(*seconds) * f64::from(end - start)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
@@ -182,40 +190,10 @@ impl Ranged for TimeAxis {
 
 impl ValueFormatter<f64> for TimeAxis {
     fn format_ext(&self, seconds: &f64) -> String {
-        durations::text(Duration::from_secs_f64(*seconds))
-    }
-}
-
-/// A time axis that ends now, on the right. Its labels say how long ago each moment was.
-pub struct AgoAxis(TimeAxis);
-
-impl AgoAxis {
-    /// Makes an axis from `longest` seconds ago to now.
-    pub fn new(longest: f64) -> Self {
-        Self(TimeAxis::linear(longest))
-    }
-}
-
-impl Ranged for AgoAxis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, seconds: &f64, (start, end): (i32, i32)) -> i32 {
-        self.0.map(seconds, (end, start))
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        self.0.key_points(hint)
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.0.range()
-    }
-}
-
-impl ValueFormatter<f64> for AgoAxis {
-    fn format_ext(&self, seconds: &f64) -> String {
-        if *seconds == 0.0 { "now".to_owned() } else { self.0.format_ext(seconds) }
+        match seconds {
+            0.0 if self.is_ago => "now".to_owned(),
+            _ => durations::text(Duration::from_secs_f64(*seconds)),
+        }
     }
 }
 
@@ -266,22 +244,22 @@ mod tests {
 
     #[test]
     fn logarithmic_time_has_round_moments() {
-        let axis = TimeAxis { logarithmic: true, start: 1.0 / 1.3, end: 86_400.0 };
+        let axis = TimeAxis::logarithmic(1.0 / 1.3, 86_400.0);
         assert_eq!(labels(&axis, 0.1), ["1s", "10s", "1m", "10m", "1h", "6h", "24h"]);
-        let short = TimeAxis { logarithmic: true, start: 1.0, end: 60.0 };
+        let short = TimeAxis::logarithmic(1.0, 60.0);
         assert_eq!(labels(&short, 0.1), ["1s", "3s", "5s", "10s", "30s", "1m"]);
     }
 
     #[test]
     fn linear_time_has_even_steps() {
-        let axis = TimeAxis { logarithmic: false, start: 0.0, end: 10_800.0 };
+        let axis = TimeAxis::linear(10_800.0);
         assert_eq!(labels(&axis, 0.1), ["0s", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
         assert_eq!(axis.share(5_400.0), 0.5);
     }
 
     #[test]
     fn logarithmic_time_has_equal_lengths_for_equal_ratios() {
-        let axis = TimeAxis { logarithmic: true, start: 1.0, end: 10_000.0 };
+        let axis = TimeAxis::logarithmic(1.0, 10_000.0);
         let shares = [0.5, 1.0, 10.0, 100.0, 10_000.0, 20_000.0].map(|seconds| axis.share(seconds));
         assert_eq!(shares, [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]);
         assert!(!axis.shows(0.5) && axis.shows(1.0) && !axis.shows(20_000.0));
@@ -291,7 +269,7 @@ mod tests {
 
     #[test]
     fn time_before_now_ends_on_the_right() {
-        let axis = AgoAxis::new(10_800.0);
+        let axis = TimeAxis::ago(10_800.0);
         assert_eq!([10_800.0, 2_700.0, 0.0].map(|seconds| axis.map(&seconds, (100, 500))), [100, 400, 500]);
         let labels: Vec<_> = axis.key_points(BoldPoints(8)).iter().map(|ago| axis.format_ext(ago)).collect();
         assert_eq!(labels, ["now", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);

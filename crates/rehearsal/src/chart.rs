@@ -87,24 +87,13 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Style of a label: size, colour, and the side and edge that touch the point at which the label is written.
-#[derive(Clone, Copy)]
-pub struct Style {
-    size: i32,
-    colour: RGBColor,
-    side: HPos,
-    edge: VPos,
-}
-
-/// Makes a [`Style`]. `side` and `edge` of a label touch the point at which the label is written.
-pub const fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> Style {
-    Style { size, colour, side, edge }
+/// Style of a label. `side` and `edge` of the label touch the point at which the label is written.
+pub fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> TextStyle<'static> {
+    TextStyle { font: (FONT, size).into_font(), color: colour.to_backend_color(), pos: Pos::new(side, edge) }
 }
 
 /// Writes a label at the point `at`, in pixels.
-pub fn write(root: &Area<'_>, text: &str, style: Style, at: (i32, i32)) -> Drawing {
-    let Style { size, colour, side, edge } = style;
-    let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
+pub fn write(root: &Area<'_>, text: &str, style: TextStyle<'_>, at: (i32, i32)) -> Drawing {
     Ok(root.draw_text(text, &style, at)?)
 }
 

@@ -27,13 +27,6 @@ impl Failure {
         Self::Refused(policy.chain(scenario).collect())
     }
 
-    /// Makes a failure from clap's error about a command line, without the usage text.
-    pub fn of_command_line(error: &clap::Error) -> Self {
-        let error = error.to_string();
-        let why = error.split("\n\n").next().unwrap_or_default();
-        Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
-    }
-
     /// Returns both values or, if either is an error, a failure that lists all reasons.
     pub fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,

@@ -100,9 +100,12 @@ pub(crate) fn own_command() -> &'static [&'static str] {
 pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     let command = A::augment_args(Command::new("comeback").no_binary_name(true));
     let matches = command.try_get_matches_from(words.iter().skip(2));
-    matches
-        .and_then(|matches| A::from_arg_matches(&matches))
-        .map_err(|error| Failure::of_command_line(&error))
+    matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| {
+        // The rest of the text is the command's usage.
+        let error = error.to_string();
+        let why = error.split("\n\n").next().unwrap_or_default();
+        Failure::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
+    })
 }
 
 /// Returns a function that adds `errors`, the errors of the simulated target, to the help of `--non-retryable-errors`.

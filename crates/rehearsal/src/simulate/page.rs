@@ -1,5 +1,5 @@
 //! Builds the HTML page that `comeback simulate --report` writes about a run. The page's headings are in
-//! `templates/report.html`.
+//! `templates/report.html`. The template escapes all text; only charts are markup.
 
 mod beside;
 mod canvas;
@@ -10,24 +10,56 @@ mod retries;
 mod runs;
 mod tables;
 mod targets;
-mod template;
 
 use askama::Template;
 use comeback_timelapse::{Scenario, SimulatedTarget};
 
-use crate::chart::PALETTE;
-use crate::figure::SIZE;
+use crate::chart::{Colour, PALETTE};
+use crate::figure::{Chart, SIZE, Table};
 use crate::flags::recorded_arn;
 use crate::plan;
 use crate::simulate::figures::headline;
-
-use template::Page;
 
 pub use beside::{Beside, beside};
 pub use life::Lives;
 pub use runs::Runs;
 use runs::Side;
-pub use template::Tile;
+
+/// The whole simulation report.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page {
+    version: &'static str,
+    palette: [Colour; PALETTE.len()],
+    headline: String,
+    tiles: Vec<Tile>,
+    outcome: Vec<Table>,
+    has_outage: bool,
+    retries: Vec<String>,
+    retry_charts: [Chart; 2],
+    /// Charts of each target in the first run; empty if there is only one target.
+    target_charts: Vec<Chart>,
+    depth: Vec<String>,
+    queue_charts: [Chart; 2],
+    recovery: Option<(Chart, Table)>,
+    /// True if the policy was also run under every other jitter.
+    by_jitter: bool,
+    life: Option<Chart>,
+    /// The `comeback plan` command that looks for a policy that recovers sooner or costs less.
+    plan: Option<String>,
+    limit: Vec<String>,
+    limit_by_rate: Table,
+    cost: Table,
+    command: String,
+}
+
+/// A figure in large type, shown for each policy.
+pub struct Tile {
+    /// Name of the figure, such as `delivered`.
+    pub label: &'static str,
+    /// For each policy, its name and the value of the figure.
+    pub values: Vec<(String, String)>,
+}
 
 /// Renders the report. The same arguments give the same bytes.
 pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> String {

@@ -11,8 +11,7 @@ use crate::flags::PolicyFlags;
 use crate::simulate::arguments::{OperatorsOf, SimulateArguments};
 use crate::simulate::figures::headline;
 use crate::simulate::page::runs::Side;
-use crate::simulate::page::template::Tile;
-use crate::simulate::page::{depth, recovery, retries, tables};
+use crate::simulate::page::{Tile, depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
 /// Results of two policies side by side. If both policies are the same, there is only one run.

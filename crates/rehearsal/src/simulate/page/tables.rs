@@ -8,8 +8,8 @@ use crate::figure::Table;
 use crate::flags::{PolicyFlags, variable};
 use crate::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes, time};
+use crate::simulate::page::Tile;
 use crate::simulate::page::runs::{Headings, Side, say, setting, table};
-use crate::simulate::page::template::Tile;
 
 /// Returns the most important figures as tiles.
 pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
