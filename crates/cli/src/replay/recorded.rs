@@ -111,21 +111,26 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// An SQS message in the format that SQS's API returns.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Received {
+/// An SQS message. Deserialized from the format of SQS's API, and serialized in the format of the event that Lambda
+/// passes to a function.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
+struct Message {
+    #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     receipt_handle: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
     #[serde(default)]
     attributes: BTreeMap<String, String>,
     #[serde(default)]
     message_attributes: BTreeMap<String, RecordedAttribute>,
+    #[serde(skip_deserializing)]
+    event_source: &'static str,
 }
 
-/// An attribute of an SQS message. Deserialized from the format of SQS's API, and serialized in the format of the event
-/// that Lambda passes to a function.
+/// An attribute of an SQS message, read and written like [`Message`].
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct RecordedAttribute {
@@ -136,26 +141,11 @@ struct RecordedAttribute {
     data_type: String,
 }
 
-/// An SQS message in the format of the event that Lambda passes to a function.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EventRecord {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt_handle: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Box<RawValue>>,
-    attributes: BTreeMap<String, String>,
-    message_attributes: BTreeMap<String, RecordedAttribute>,
-    event_source: &'static str,
-}
-
-fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
+fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
     serde_json::from_str(messages.get()).ok().filter(|messages: &Vec<_>| !messages.is_empty())
 }
 
-impl Received {
+impl Message {
     /// Makes a message with a failure record as its body. The message gets the record's request id as its id. If the
     /// record has no request id, makes an id from `number`, the number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
@@ -224,15 +214,15 @@ impl EventOf {
             self.receive(serde_json::from_str(value.get()).map_err(|error| error.to_string())?);
         } else {
             why_no_body(value.get()).map_or(Ok(()), Err)?;
-            self.receive(Received::with_body(value, self.messages.len()));
+            self.receive(Message::with_body(value, self.messages.len()));
         }
         Ok(())
     }
 
-    fn receive(&mut self, received: Received) {
+    fn receive(&mut self, mut message: Message) {
         const SENT: &str = "SentTimestamp";
-        let time = received.time().or(self.at).unwrap_or(Timestamp::from_secs(0));
-        let mut attributes = received.attributes;
+        let time = message.time().or(self.at).unwrap_or(Timestamp::from_secs(0));
+        let attributes = &mut message.attributes;
         let sent = attributes.get(SENT).cloned().unwrap_or_else(|| time.as_millis().to_string());
         for (name, value) in
             [(SENT, &*sent), ("ApproximateFirstReceiveTimestamp", &*sent), ("ApproximateReceiveCount", "1")]
@@ -242,14 +232,7 @@ impl EventOf {
                 attributes.insert(name.into(), value.into());
             }
         }
-        let message = EventRecord {
-            message_id: received.message_id,
-            receipt_handle: received.receipt_handle,
-            body: received.body,
-            attributes,
-            message_attributes: received.message_attributes,
-            event_source: "aws:sqs",
-        };
+        message.event_source = "aws:sqs";
         self.messages.push(to_raw_value(&message).expect("BUG: strings and raw JSON are JSON"));
     }
 
