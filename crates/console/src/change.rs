@@ -217,26 +217,26 @@ impl Performer {
     /// Plans a change again, and performs it only if the operator agreed to the same plan.
     pub(super) async fn change(&self, asked: Asked) -> Result<(), Failure> {
         let planned = asked.plan(self.operator().await?).await?;
-        let result = perform_agreed(planned, &self.screen).await;
+        let result = self.perform(planned).await;
         self.console.has_changed();
         result
     }
-}
 
-async fn perform_agreed(mut planned: Planned, screen: &PageScreen) -> Result<(), Failure> {
-    loop {
-        let Some(question) = &planned.question else {
-            screen.show(planned.layout);
-            return planned.end;
-        };
-        screen.agree(&question.text, &planned.identity)?;
-        match planned.perform().await? {
-            Ended::Done { layout, result, .. } => {
-                screen.show(layout);
-                return result;
+    async fn perform(&self, mut planned: Planned) -> Result<(), Failure> {
+        loop {
+            let Some(question) = &planned.question else {
+                self.screen.show(planned.layout);
+                return planned.end;
+            };
+            self.screen.agree(&question.text, &planned.identity)?;
+            match planned.perform().await? {
+                Ended::Done { layout, result, .. } => {
+                    self.screen.show(layout);
+                    return result;
+                }
+                // The operator has not agreed to the new plan, so `agree` fails.
+                Ended::Outdated(new) => planned = *new,
             }
-            // The operator has not agreed to the new plan, so `agree` fails.
-            Ended::Outdated(new) => planned = *new,
         }
     }
 }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
-use comeback_operate::{Failure, Layout, Text};
 
 use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
@@ -20,17 +19,8 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "work.html")]
 struct WorkPage {
     frame: Frame,
+    work: Rc<Work>,
     stop: String,
-    command: String,
-    layout: Layout,
-    progress: Option<String>,
-    is_stopping: bool,
-    /// Result of the change; `None` while it is being performed.
-    result: Option<Result<(), Text>>,
-    /// Path of the new plan, if the old plan was out of date and nothing was done; otherwise `None`.
-    changed: Option<String>,
-    back: &'static str,
-    next: &'static str,
     /// Name of the file that the change wrote, for download; `None` if it wrote no file.
     file: Option<String>,
 }
@@ -38,20 +28,12 @@ struct WorkPage {
 async fn show(visit: Visit) -> Result<Response, Problem> {
     let work = found(&visit)?;
     work.see();
-    let (result, summary) = (work.result(), &work.summary);
     let is_written = |file: &String| visit.console.dead.files().contains(file);
     ok(&WorkPage {
-        frame: visit.frame(&summary.title, None),
+        frame: visit.frame(&work.summary.title, None),
         stop: format!("{}/stop", visit.path()),
-        command: summary.command.clone(),
-        layout: work.screen.layout(),
-        progress: work.screen.progress(),
-        is_stopping: work.is_stopping(),
-        result: result.as_ref().map(|result| result.as_ref().map_err(Failure::text).copied()),
-        changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| summary.plan.clone()),
-        back: summary.back,
-        next: if matches!(*result, Some(Ok(()))) { summary.next } else { "Back" },
-        file: summary.file.clone().filter(is_written),
+        file: work.summary.file.clone().filter(is_written),
+        work,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Performs changes in the background. Each change runs once, continues if its page is closed, and can be stopped.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -48,15 +48,15 @@ impl Question {
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
     progress: Cell<Option<Progress>>,
-    asked: RefCell<Option<Question>>,
-    /// Digest of the question that the operator has agreed to; `None` if the operator has not been asked yet.
-    agreed: Option<String>,
-    has_agreed: Cell<bool>,
+    /// Digest of the question that the operator has agreed to; `None` once the agreement has been used.
+    agreed: RefCell<Option<String>>,
+    /// True if the change asked a question that the operator has not agreed to, so that nothing was done.
+    is_plan_new: Cell<bool>,
 }
 
 impl PageScreen {
     pub(super) fn agreeing(digest: &str) -> Self {
-        Self { agreed: Some(digest.to_owned()), ..Self::default() }
+        Self { agreed: RefCell::new(Some(digest.to_owned())), ..Self::default() }
     }
 
     /// Adds output of the change to the change's page.
@@ -69,23 +69,20 @@ impl PageScreen {
     ///
     /// # Errors
     ///
-    /// Fails if the operator has not agreed. The question then stays open.
+    /// Fails if the operator has not agreed.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
-        let question = Question::about(question, identity);
-        let is_agreed = self.agreed.as_ref() == Some(&question.digest) && !self.has_agreed.get();
-        self.has_agreed.set(is_agreed);
-        self.asked.replace(Some(question));
-        if is_agreed { Ok(()) } else { Err(Failure::not_confirmed("nothing was changed")) }
+        let digest = Question::about(question, identity).digest;
+        self.is_plan_new.set(self.agreed.take() != Some(digest));
+        if self.is_plan_new.get() { Err(Failure::not_confirmed("nothing was changed")) } else { Ok(()) }
     }
 
     pub(super) fn layout(&self) -> Layout {
         self.layout.borrow().clone()
     }
 
-    /// The question that the operator has not agreed to; `None` if the change asked no question, or if the operator has
-    /// agreed.
-    pub(super) fn open_question(&self) -> Option<Question> {
-        self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
+    /// Returns true if the operator has not agreed to the plan that the change would have performed.
+    pub(super) fn is_plan_new(&self) -> bool {
+        self.is_plan_new.get()
     }
 
     /// Progress of the current step, such as `7/2,000 dead-letters`; `None` when no step is in progress.
@@ -111,8 +108,8 @@ pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: Summary,
     stop: watch::Sender<bool>,
-    result: RefCell<Option<Result<(), Failure>>>,
-    ended_at: Cell<Option<Instant>>,
+    /// Result of the change and the moment when it ended; empty while the change is being performed.
+    ended: OnceCell<(Result<(), Failure>, Instant)>,
     /// True if the change's page was shown after the change had ended.
     is_seen: Cell<bool>,
 }
@@ -128,12 +125,12 @@ pub(super) struct Toast {
 
 impl Work {
     /// Result of the change; `None` while it is being performed.
-    pub(super) fn result(&self) -> Ref<'_, Option<Result<(), Failure>>> {
-        self.result.borrow()
+    pub(super) fn result(&self) -> Option<&Result<(), Failure>> {
+        self.ended.get().map(|(result, _)| result)
     }
 
     fn has_ended(&self) -> bool {
-        self.result.borrow().is_some()
+        self.result().is_some()
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -148,13 +145,12 @@ impl Work {
     /// The line about the change; `None` if the operator has seen the result, or if the change succeeded more than
     /// [`TOAST_FOR`] ago.
     fn toast(&self, path: String) -> Option<Toast> {
-        let is_over = self.ended_at.get().is_some_and(|at| at.elapsed() > TOAST_FOR);
-        let (state, tone) = match &*self.result() {
+        let (state, tone) = match self.ended.get() {
             _ if self.is_seen.get() => return None,
-            Some(Ok(())) if is_over => return None,
-            Some(Ok(())) => ("done".to_owned(), "good"),
+            Some((Ok(()), at)) if at.elapsed() > TOAST_FOR => return None,
+            Some((Ok(()), _)) => ("done".to_owned(), "good"),
             // The line about a failure stays until the operator has seen the result.
-            Some(Err(_)) => ("failed".to_owned(), "bad"),
+            Some((Err(_), _)) => ("failed".to_owned(), "bad"),
             None => (self.screen.progress().unwrap_or_else(|| "in progress".into()), ""),
         };
         Some(Toast { path, title: self.summary.title.clone(), state, tone })
@@ -234,20 +230,13 @@ impl Works {
         let (stop, interrupt) = Interrupt::new();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
         let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt));
-        let work = Rc::new(Work {
-            screen,
-            summary,
-            stop,
-            result: RefCell::default(),
-            ended_at: Cell::default(),
-            is_seen: Cell::default(),
-        });
+        let (ended, is_seen) = (OnceCell::new(), Cell::new(false));
+        let work = Rc::new(Work { screen, summary, stop, ended, is_seen });
         self.by_id.borrow_mut().push((id.to_owned(), Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
             let result = performing.await.unwrap_or_else(|panic| Err(panicked(panic)));
-            work.result.replace(Some(result));
-            work.ended_at.set(Some(Instant::now()));
+            work.ended.get_or_init(|| (result, Instant::now()));
             ended.notify_one();
         });
         go_to(&path)
@@ -390,7 +379,7 @@ mod tests {
                 works.perform("id", summary(&digest), |screen, _| change(screen, is, performing));
                 works.settled().await;
                 assert_eq!(done.get(), 0);
-                assert!(works.get("id").unwrap().screen.open_question().is_some(), "the plan is shown again");
+                assert!(works.get("id").unwrap().screen.is_plan_new(), "the page links to the new plan");
             }
         })
         .await;
@@ -429,7 +418,7 @@ mod tests {
             let stopped = tokio::time::timeout(Duration::from_secs(1), works.stop_all()).await;
             assert!(stopped.is_ok(), "Ctrl-C waits for it");
             let work = works.get("id").unwrap();
-            let failure = work.result().as_ref().unwrap().as_ref().unwrap_err().to_string();
+            let failure = work.result().unwrap().as_ref().unwrap_err().to_string();
             assert_eq!(failure, "this is a bug in `comeback`; see the terminal where it runs");
         })
         .await;
