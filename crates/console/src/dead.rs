@@ -12,16 +12,16 @@ mod parts;
 pub(super) mod state;
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::Timestamp;
 use comeback_operate::CommandName;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
-use comeback_operate::dead::groups::{Group, groups_table};
+use comeback_operate::dead::groups::groups_table;
 use comeback_operate::dead::{self, Filter, Selection, Snapshot};
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
@@ -95,57 +95,48 @@ struct DeadPage {
     once: String,
     /// Name of the function that the page is limited to; empty if the page shows all functions.
     only_of: String,
-    scanned: Option<Scanned>,
+    /// The groups in the newest snapshot; `None` before the first scan.
+    scanned: Option<Groups>,
+    /// The command line that lists the same dead-letters; empty before the first scan.
+    command: String,
     files: Vec<String>,
     /// Reason why the form's filter was refused; `None` if the filter was accepted.
     refused: Option<Text>,
 }
 
-/// The newest snapshot of dead-letters, as the page shows it.
-struct Scanned {
-    at: Text,
-    id: String,
-    command: String,
-    /// The scan's filter, and the number of dead-letters that match it; empty if the scan has no filter.
-    only: String,
-    /// Remarks about the scan, such as the number of dead-letters that the scan left out.
-    notes: Vec<String>,
-    left: String,
-    groups: Groups,
-}
-
-/// Groups of dead-letters as a table.
+/// Groups of dead-letters in the newest snapshot, as a table.
 pub(super) struct Groups {
+    pub(super) snapshot: Rc<Snapshot>,
     pub(super) table: Table,
     /// For each row of the table, the group's number in the snapshot.
     pub(super) numbers: Vec<usize>,
-    /// The id of the scan.
-    pub(super) scan: String,
 }
 
 impl Groups {
-    fn of(snapshot: &Snapshot, groups: &[(usize, Group)], now: Timestamp) -> Self {
+    /// The groups of all dead-letters or, if `function` is given, of that function's dead-letters. `None` before the
+    /// first scan.
+    pub(super) fn in_scan(console: &Console, function: Option<&FunctionName>) -> Option<Self> {
+        let (snapshot, now) = (console.dead.snapshot()?, console.now());
+        let mut groups = snapshot.groups();
+        if let Some(function) = function {
+            groups.retain(|(_, group)| group.alike.target.as_ref().is_some_and(|arn| function.names(arn)));
+        }
         let only_groups = || groups.iter().map(|(_, group)| group);
         let mut table = groups_table(only_groups(), &snapshot.deployment, now);
         table.add("SQS deletes the first", only_groups().map(|group| until(group.expires, now)));
         let numbers = groups.iter().map(|(number, _)| *number).collect();
-        Self { table, numbers, scan: scan_id(snapshot) }
+        Some(Self { snapshot, table, numbers })
     }
 
-    /// A table of the groups of one function's dead-letters.
-    fn of_function(snapshot: &Snapshot, function: &FunctionName, now: Timestamp) -> Self {
-        let mut groups = snapshot.groups();
-        groups.retain(|(_, group)| group.alike.target.as_ref().is_some_and(|arn| function.names(arn)));
-        Self::of(snapshot, &groups, now)
+    /// The time of the scan.
+    pub(super) fn at(&self) -> Text {
+        self.snapshot.at.into()
     }
-}
 
-/// The dead-letters of one function in the newest scan, for that function's page.
-pub(super) struct OfFunction {
-    pub(super) at: Text,
-    /// The newest scan's filter, as command-line flags; empty if the scan has no filter.
-    pub(super) filter: String,
-    pub(super) groups: Groups,
+    /// The id of the scan.
+    pub(super) fn scan(&self) -> String {
+        scan_id(&self.snapshot)
+    }
 }
 
 /// The dead-letter of one event in the newest scan, for that event's page.
@@ -163,19 +154,18 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     let function = target.as_deref().map(str::parse::<FunctionName>);
     let function = function.transpose().map_err(Problem::bad_request)?;
     let filled = target.iter().fold(Fields::default(), |fields, target| fields.with("target", target));
-    let mut page = dead_page(&visit, &filled, None).await;
-    page.only_of = target.unwrap_or_default();
-    if let (Some(function), Some(snapshot), Some(scanned)) =
-        (function, visit.console.dead.snapshot(), &mut page.scanned)
-    {
-        scanned.groups = Groups::of_function(&snapshot, &function, visit.console.now());
-    }
-    ok(&page)
+    let page = dead_page(&visit, function.as_ref(), &filled, None).await;
+    ok(&DeadPage { only_of: target.unwrap_or_default(), ..page })
 }
 
-/// Builds the page of dead-letters. `filled` has the values of the form's fields. If the form was refused, `refused` is
-/// the reason.
-async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
+/// Builds the page of dead-letters, limited to those of `function` if it is given. `filled` has the values of the
+/// form's fields. If the form was refused, `refused` is the reason.
+async fn dead_page(
+    visit: &Visit,
+    function: Option<&FunctionName>,
+    filled: &Fields,
+    refused: Option<Text>,
+) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
     let count = status.map_err(|failure| failure.text()).map(|status| {
@@ -183,52 +173,49 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> Dea
         let rest = fact.map(|fact| fact.rest()).unwrap_or_default();
         text![counted(status.dead_letters.total(), "dead-letter", "dead-letters"), rest]
     });
-    let snapshot = dead.snapshot();
+    let scanned = Groups::in_scan(&visit.console, function);
+    let snapshot = scanned.as_ref().map(|groups| &*groups.snapshot);
+    let frame = visit.frame("Dead-letters", None);
+    let command = |snapshot: &Snapshot| visit.console.command(CommandName::DeadList, snapshot.filter.flags());
     DeadPage {
-        frame: match &snapshot {
-            Some(snapshot) => visit.frame("Dead-letters", None).of(snapshot.at),
-            None => visit.frame("Dead-letters", None),
+        frame: match snapshot {
+            Some(snapshot) => frame.of(snapshot.at),
+            None => frame,
         },
+        command: snapshot.map(command).unwrap_or_default(),
         count,
         under_way: dead.under_way(),
         filters: FILTERS.iter().map(|input| (input, input.values(filled))).collect(),
         once: token(),
         only_of: String::new(),
-        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &visit.console)),
+        scanned,
         files: dead.files(),
         refused,
     }
 }
 
-impl Scanned {
-    fn of(snapshot: &Snapshot, console: &Console) -> Self {
-        let read = &snapshot.read;
-        let newer = (read.newer > 0).then(|| {
-            let count = counted(read.newer, "dead-letter", "dead-letters");
-            format!("{count} arrived during the scan, and are not included.")
-        });
-        let incomplete = read.incomplete().map(|why| format!("Incomplete: {why}."));
-        let hidden = read.still_hidden.as_ref().map(|(count, why)| {
-            format!(
-                "{} could not be made visible again: {why}.",
-                counted(*count, "dead-letter", "dead-letters")
-            )
-        });
-        Self {
-            at: snapshot.at.into(),
-            id: scan_id(snapshot),
-            only: only(snapshot),
-            command: console.command(CommandName::DeadList, snapshot.filter.flags()),
-            notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
-            left: grouped(snapshot.rows(&Selection::All).len() as u64),
-            groups: Groups::of(snapshot, &snapshot.groups(), console.now()),
-        }
-    }
+/// Remarks about a scan, such as the number of dead-letters that the scan left out.
+fn notes(snapshot: &Snapshot) -> impl Iterator<Item = String> {
+    let read = &snapshot.read;
+    let newer = (read.newer > 0).then(|| {
+        let count = counted(read.newer, "dead-letter", "dead-letters");
+        format!("{count} arrived during the scan, and are not included.")
+    });
+    let incomplete = read.incomplete().map(|why| format!("Incomplete: {why}."));
+    let hidden = read.still_hidden.as_ref().map(|(count, why)| {
+        format!("{} could not be made visible again: {why}.", counted(*count, "dead-letter", "dead-letters"))
+    });
+    newer.into_iter().chain(incomplete).chain(hidden)
+}
+
+/// Number of dead-letters that match the scan's filter.
+fn matching(snapshot: &Snapshot) -> u64 {
+    snapshot.rows(&Selection::All).len() as u64
 }
 
 /// A sentence about a scan, such as `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
 fn said(snapshot: &Snapshot) -> String {
-    let (read, matching) = (&snapshot.read, snapshot.rows(&Selection::All).len() as u64);
+    let (read, matching) = (&snapshot.read, matching(snapshot));
     let all = counted(read.dead_letters, "dead-letter", "dead-letters");
     let matching = if matching == read.dead_letters {
         String::new()
@@ -248,28 +235,16 @@ fn only(snapshot: &Snapshot) -> String {
         return String::new();
     }
     let named = flags.iter().map(|flag| flag.trim_start_matches('-').replacen('=', " ", 1));
-    let (taken, all) = (snapshot.rows(&Selection::All).len() as u64, snapshot.read.dead_letters);
+    let (taken, all) = (matching(snapshot), snapshot.read.dead_letters);
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
 /// The flags of a filter, as a command line shows them. A form's fields may hold any character, also a NUL, which no
 /// command line can have.
-fn shown_flags(filter: &Filter) -> String {
+pub(super) fn shown_flags(filter: &Filter) -> String {
     let flags = filter.flags();
     let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
     command_line(flags.iter().map(AsRef::as_ref))
-}
-
-impl OfFunction {
-    /// The dead-letters of `function` in the newest scan; `None` before the first scan.
-    pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
-        let snapshot = console.dead.snapshot()?;
-        Some(Self {
-            at: snapshot.at.into(),
-            filter: shown_flags(&snapshot.filter),
-            groups: Groups::of_function(&snapshot, function, console.now()),
-        })
-    }
 }
 
 impl OfEvent {
@@ -291,7 +266,7 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let filter = match filter(&fields) {
         Ok(filter) => filter,
         Err(refused) => {
-            let page = dead_page(&visit, &fields, Some(refused.into())).await;
+            let page = dead_page(&visit, None, &fields, Some(refused.into())).await;
             return Ok(html(StatusCode::BAD_REQUEST, &page));
         }
     };

@@ -5,12 +5,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::Router;
+use axum::response::Response;
 use comeback_engine::Timestamp;
-use comeback_operate::Account;
 use comeback_operate::aws::simulated::{Clock, Demo, DemoFunction};
 use comeback_operate::clock::now;
+use comeback_operate::{Account, Text};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::console::Console;
+use crate::page::{Fields, Problem, Visit, form_that_reads};
+use crate::response::go_to;
 
 /// Paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
@@ -124,23 +130,44 @@ impl Clock for FastClock {
     }
 }
 
+pub(super) fn routes() -> Router<Console> {
+    // The bar changes the demonstration, never the deployment, so a read-only console has the bar too.
+    Router::new().route("/demo", form_that_reads(press))
+}
+
+/// Performs the action of a button in the bar.
+async fn press(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let demo = visit.console.demo.as_ref().ok_or(Problem::Missing)?;
+    let field = |name| fields.get(name).unwrap_or_default();
+    let (button, function) = field("button").split_once(' ').unwrap_or((field("button"), ""));
+    if !demo.press(button, function) {
+        return Err(Problem::bad_request("The demonstration has no such button."));
+    }
+    visit.console.has_changed();
+    let is_page = |back: &&str| back.starts_with('/') && !back.starts_with("//") && back.is_ascii();
+    Ok(go_to(Some(field("back")).filter(is_page).unwrap_or("/")))
+}
+
 /// State of the demonstration, for the bar at the top of every page.
 #[derive(Clone)]
 pub(super) struct Bar {
-    pub(super) time: Timestamp,
+    /// The time that the demonstration's clock shows.
+    pub(super) time: Text,
     /// The clock's pace as text.
     pub(super) pace: String,
     pub(super) can_be_faster: bool,
     pub(super) can_be_slower: bool,
     pub(super) stands: bool,
     pub(super) functions: Vec<DemoFunction>,
+    /// Path that the bar's buttons return to.
+    pub(super) back: String,
 }
 
 impl Demonstration {
-    pub(super) fn bar(&self) -> Bar {
+    pub(super) fn bar(&self, back: String) -> Bar {
         let Set { time, pace, stands, .. } = self.clock.read();
         Bar {
-            time: Timestamp::from_secs(time.as_secs()),
+            time: Timestamp::from_secs(time.as_secs()).into(),
             pace: match (stands, PACES[pace]) {
                 (true, _) => "stopped".to_owned(),
                 (false, 1) => "in real time".to_owned(),
@@ -150,6 +177,7 @@ impl Demonstration {
             can_be_slower: pace > 0,
             stands,
             functions: self.demo.functions(),
+            back,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The page of one event: its life as a chart and a table, what happens next, and the handler's log lines about it.
 
+use std::rc::Rc;
+
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
@@ -28,30 +30,12 @@ pub(super) fn routes() -> Router<Console> {
 struct EventPage {
     frame: Frame,
     /// The event's life, or the reason why the event was not found.
-    life: Result<Life, Text>,
+    trace: Result<Rc<Trace>, Text>,
+    /// Path of this page with the function's own log lines; `None` if the page already shows these lines.
+    with_logs: Option<String>,
     /// The event's dead-letter; `None` unless the event is dead-lettered and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-}
-
-struct Life {
-    key: String,
-    /// The event's function, first failure, last error, and outcome or next step.
-    facts: Vec<Fact>,
-    /// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a
-    /// pause holds can only be cancelled.
-    actions: Option<(Option<String>, String)>,
-    is_dead: bool,
-    chart: Option<Chart>,
-    /// The function's log lines from the event's last failed attempt; `None` if the attempt's request id is unknown.
-    last_failure: Option<LastFailure>,
-    timeline: Vec<Moment>,
-    /// Remarks about what the timeline cannot show.
-    remarks: Vec<Text>,
-    /// Path of this page with the function's own log lines; `None` if the page already shows these lines.
-    with_logs: Option<String>,
-    /// The handler's log lines about the event.
-    lines: Vec<Moment>,
 }
 
 /// The function's log lines from the event's last failed attempt.
@@ -60,48 +44,38 @@ struct LastFailure {
     lines: Result<Vec<String>, Text>,
 }
 
-impl Life {
-    /// Returns true if the timeline includes log lines of the function.
-    fn is_logged(&self) -> bool {
-        self.timeline.iter().any(|moment| !moment.below.is_empty())
-    }
-}
-
 async fn event(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let Some(id) = fields.get("id") else { return Ok(go_to("/waiting")) };
     let logs = fields.get("logs").is_some();
     let read = visit.console.trace(id, logs).await;
     let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
-    let (headline, life) = match &read.value {
-        Ok(trace) => (headline(trace), Ok(life(trace, with_logs))),
-        Err(failure) => ("Event".into(), Err(failure.text())),
-    };
-    let dead = life.as_ref().ok().filter(|life| life.is_dead);
+    let trace = read.value.map_err(|failure| failure.text());
+    let known = trace.as_ref().ok();
+    let dead = known.filter(|trace| is_dead(trace));
     ok(&EventPage {
-        frame: visit.frame(headline, None).of(read.at),
-        dead: dead.and_then(|life| OfEvent::in_scan(&visit.console, &life.key)),
+        frame: visit.frame(known.map_or_else(|| "Event".into(), |trace| headline(trace)), None).of(read.at),
+        dead: dead.and_then(|trace| OfEvent::in_scan(&visit.console, &trace.story.key)),
         once: token(),
-        life,
+        trace,
+        with_logs,
     })
 }
 
-fn life(trace: &Trace, with_logs: Option<String>) -> Life {
-    let story = &trace.story;
-    let of_log =
+fn is_dead(trace: &Trace) -> bool {
+    matches!(trace.story.end, End::DeadLettered)
+}
+
+/// The handler's log lines about the event.
+fn handler_lines(trace: &Trace) -> Vec<Moment> {
+    let moment =
         |line: &LoggedLine| Moment { at: line.at, text: line.line.clone().into(), below: Vec::new() };
-    Life {
-        key: story.key.clone(),
-        facts: facts(trace),
-        actions: actions(trace),
-        is_dead: matches!(story.end, End::DeadLettered),
-        chart: chart(trace),
-        last_failure: last_failure(trace),
-        timeline: timeline(trace, with_logs.is_none()),
-        remarks: trace.copies().into_iter().chain(trace.unknown_pause()).collect(),
-        with_logs,
-        lines: story.lines.iter().map(of_log).collect(),
-    }
+    trace.story.lines.iter().map(moment).collect()
+}
+
+/// Remarks about what the timeline cannot show.
+fn remarks(trace: &Trace) -> impl Iterator<Item = Text> {
+    trace.copies().into_iter().chain(trace.unknown_pause())
 }
 
 /// Returns the event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the log
@@ -110,6 +84,11 @@ fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
     moments
+}
+
+/// Returns true if a timeline includes log lines of the function.
+fn is_logged(timeline: &[Moment]) -> bool {
+    timeline.iter().any(|moment| !moment.below.is_empty())
 }
 
 /// The event's state in a few words, such as `Waiting: retry 5 in 1m 29s`.
@@ -139,6 +118,7 @@ fn is_held(trace: &Trace) -> bool {
     trace.pause.is_some_and(|pause| pause.holds(due))
 }
 
+/// `None` if the request id of the event's last failed attempt is unknown.
 fn last_failure(trace: &Trace) -> Option<LastFailure> {
     let step = trace.story.steps.iter().rfind(|step| step.happened == Happened::Failed)?;
     let invocation = trace.invocation(step.request_id())?;
@@ -149,6 +129,7 @@ fn last_failure(trace: &Trace) -> Option<LastFailure> {
     Some(LastFailure { what: last_error(step)?, lines })
 }
 
+/// The event's function, first failure, last error, and outcome or next step.
 fn facts(trace: &Trace) -> Vec<Fact> {
     let story = &trace.story;
     let error = story.steps.iter().rev().find_map(last_error);
@@ -162,6 +143,8 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
 }
 
+/// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a pause
+/// holds can only be cancelled.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     let Story { key, target, end: End::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);

@@ -13,12 +13,12 @@ use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::wanted::Wanted;
-use comeback_operate::{Answer as _, CommandName, Layout, Table, Text};
+use comeback_operate::{Answer as _, CommandName, Failure, Layout, Table, Text};
 use comeback_rehearsal::figure::{self, Chart};
 use comeback_rehearsal::schedule;
 
 use crate::console::{Console, Waiting};
-use crate::dead::OfFunction;
+use crate::dead::Groups;
 use crate::doctor::Findings;
 use crate::page::{Frame, Problem, Visit, ok, page};
 use crate::response::encoded;
@@ -59,7 +59,7 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 
 #[derive(Template)]
 #[template(path = "function.html")]
-struct FunctionPage {
+struct FunctionPage<'d> {
     frame: Frame,
     /// The function's name, encoded for an address.
     href: String,
@@ -70,8 +70,8 @@ struct FunctionPage {
     /// A table of the waiting events.
     waiting: Waiting<Table>,
     /// The function's dead-letters; `None` before the first scan.
-    dead: Option<OfFunction>,
-    findings: Result<Findings, Text>,
+    dead: Option<Groups>,
+    findings: Result<Findings<'d>, Text>,
     attach: String,
     detach: String,
 }
@@ -94,9 +94,10 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
     };
     let waiting = waiting(console, &name).await;
-    let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.text());
+    let checks = console.checks(Some(&name)).await.value;
     let of_function = |finding: &&Finding| finding.about.is_some();
-    let findings = checks.map(|diagnosis| Findings::of(diagnosis.checks.iter().filter(of_function)));
+    let findings = checks.as_ref().map_err(Failure::text);
+    let findings = findings.map(|diagnosis| Findings::of(diagnosis.checks.iter().filter(of_function)));
     let shown_name = command_name(&arn.to_string(), &deployment.handler_arn);
     ok(&FunctionPage {
         frame: visit
@@ -109,7 +110,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         }),
         policy,
         waiting,
-        dead: OfFunction::in_scan(console, &name),
+        dead: Groups::in_scan(console, Some(&name)),
         findings,
         attach: deployment.command(CommandName::Attach, [&*shown_name]).to_string(),
         detach: deployment.command(CommandName::Detach, [&*shown_name]).to_string(),

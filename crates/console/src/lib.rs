@@ -17,7 +17,7 @@
 //! | `progress` | the page of a change that is being performed |
 //! | `response` | pages as responses, with markup and control characters escaped |
 //! | `start` | opens the browser, and prints another sign-in address when Enter is pressed |
-//! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
+//! | `demonstration` | the demonstration's account and clock; the bar on every page |
 //! | `search` | the search in the header |
 //! | `overview`, … | one file for each page |
 //!
@@ -46,7 +46,6 @@ mod activity;
 mod change;
 mod console;
 mod dead;
-mod demo;
 mod demonstration;
 mod doctor;
 mod draw;
@@ -133,7 +132,7 @@ fn routes() -> Router<Console> {
         .merge(forms::routes())
         .merge(progress::routes())
         .merge(function::routes())
-        .merge(demo::routes())
+        .merge(demonstration::routes())
         .merge(doctor::routes())
         .merge(activity::routes())
         .merge(lab::routes())

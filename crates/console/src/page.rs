@@ -25,7 +25,7 @@ use crate::response::{encoded, html, with_type};
 use crate::work::Toast;
 
 /// Path, name and letter of each page in the navigation, in order. Typing `g` and the letter opens the page.
-const NAVIGATION: [(&str, &str, char); 7] = [
+pub(super) const NAVIGATION: [(&str, &str, char); 7] = [
     ("/", "Overview", 'o'),
     ("/waiting", "Waiting", 'w'),
     ("/dead", "Dead-letters", 'd'),
@@ -199,14 +199,14 @@ impl Visit {
             refreshes: !self.is_form,
             counts: self.console.counts.get(),
             toasts: self.console.works.toasts(self.path()),
-            demo: self.console.demo.as_ref().map(|demo| self.demo_bar(demo.bar())),
+            demo: self.console.demo.as_ref().map(|demo| demo.bar(self.back())),
         }
     }
 
-    fn demo_bar(&self, bar: Bar) -> DemoBar {
+    /// Path that the demonstration's buttons return to: this page or, if this page answers a POST, the first page.
+    fn back(&self) -> String {
         let address = self.request.uri().path_and_query().filter(|_| !self.is_form);
-        let back = address.map_or_else(|| "/".to_owned(), ToString::to_string);
-        DemoBar { time: bar.time.into(), bar, back }
+        address.map_or_else(|| "/".to_owned(), ToString::to_string)
     }
 }
 
@@ -291,28 +291,7 @@ pub(super) struct Frame {
     /// Lines about changes from other pages that are in progress or have just ended.
     pub(super) toasts: Vec<Toast>,
     /// The demonstration's bar; `None` for a real deployment.
-    pub(super) demo: Option<DemoBar>,
-}
-
-/// A link in the navigation.
-pub(super) struct Link {
-    pub(super) path: &'static str,
-    pub(super) name: &'static str,
-    /// The letter that opens the page when typed after `g`.
-    pub(super) letter: char,
-    pub(super) is_here: bool,
-    /// Number beside the name; `None` if the page has no number, or if the number is unknown.
-    pub(super) count: Option<String>,
-}
-
-/// The demonstration's bar at the top of a page, with its clock and buttons.
-#[derive(Clone)]
-pub(super) struct DemoBar {
-    pub(super) bar: Bar,
-    /// The time that the demonstration's clock shows.
-    pub(super) time: Text,
-    /// Path that the bar's buttons return to: this page or, if this page answers a POST, the first page.
-    pub(super) back: String,
+    pub(super) demo: Option<Bar>,
 }
 
 impl Frame {
@@ -321,14 +300,9 @@ impl Frame {
         Self { figures_of: Some(at.into()), ..self }
     }
 
-    pub(super) fn navigation(&self) -> impl Iterator<Item = Link> {
-        NAVIGATION.into_iter().map(|(path, name, letter)| Link {
-            path,
-            name,
-            letter,
-            is_here: path == self.path,
-            count: self.count_of(path),
-        })
+    /// Returns true if this is the page with the path `path`.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        self.path == path
     }
 
     /// The number in the title of this page; `None` if the page has no number, or if the number is unknown.
@@ -336,7 +310,8 @@ impl Frame {
         self.count_of(&self.path)
     }
 
-    fn count_of(&self, path: &str) -> Option<String> {
+    /// The number beside a page's name in the navigation.
+    pub(super) fn count_of(&self, path: &str) -> Option<String> {
         let Counts { waiting, dead_letters } = self.counts?;
         match path {
             "/waiting" => Some(grouped(waiting)),

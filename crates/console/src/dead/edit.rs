@@ -49,20 +49,10 @@ struct Plan {
     command: Option<String>,
 }
 
-/// A dead-letter, and the payload that replaces its original payload.
-struct Edited {
-    scan: String,
-    id: String,
-    payload: NewPayload,
-}
-
-impl Edited {
-    fn asked(&self, console: &Console) -> Result<Asked, Failure> {
-        let snapshot = console.dead.snapshot_of(Some(&self.scan))?;
-        let chosen = Chosen::Selected(snapshot, Selection::one(&self.id));
-        let payload = Some(self.payload.clone());
-        Ok(Asked::new(|operator| Redrive { payload, ..Redrive::new(operator, chosen) }))
-    }
+/// The redrive of the dead-letter `id` of the scan `scan`, with another payload.
+fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result<Asked, Failure> {
+    let chosen = Chosen::Selected(console.dead.snapshot_of(Some(scan))?, Selection::one(id));
+    Ok(Asked::new(|operator| Redrive { payload: Some(payload), ..Redrive::new(operator, chosen) }))
 }
 
 /// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive
@@ -74,11 +64,10 @@ async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let typed = shown_json(form.get("payload").unwrap_or_default());
     let payload = NewPayload::read(&typed);
     if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {
-        let edited = Edited { scan, id, payload: payload.clone() };
-        let agreed = digest.to_owned();
+        let (agreed, payload) = (digest.to_owned(), payload.clone());
         let summary = Summary { agreed, ..Summary::new("Edit and redrive", "/dead", "/dead") };
         return perform_in_turn(&visit.console, once, summary, |performer| async move {
-            performer.change(edited.asked(&performer.console)?).await
+            performer.change(asked(&performer.console, &scan, &id, payload)?).await
         });
     }
     let snapshot = snapshot(&visit.console)?;
@@ -87,17 +76,12 @@ async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let row = rows.first().ok_or(Problem::Missing)?;
     let plan = match payload {
         Ok(payload) => {
-            let edited = Edited { scan: scan.clone(), id: id.clone(), payload };
+            let asked = asked(&visit.console, &scan, &id, payload.clone());
             let command = row.key.as_ref().map(|key| {
                 let words = [format!("--key={key}"), "--payload-file=payload.json".into()];
                 visit.console.command(CommandName::Redrive, words)
             });
-            Ok(Plan {
-                offer: Offer::of(edited.asked(&visit.console), &visit.console).await,
-                payload: edited.payload,
-                once: token(),
-                command,
-            })
+            Ok(Plan { offer: Offer::of(asked, &visit.console).await, payload, once: token(), command })
         }
         Err(problem) => Err(problem),
     };
