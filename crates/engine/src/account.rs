@@ -1,4 +1,4 @@
-//! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch calls an account.
+//! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch makes its calls.
 //! If a call fails, the engine decides what to do with the message. An implementation of `Account` decides how many API
 //! calls to make, and retries failed calls until the deadline.
 
@@ -32,7 +32,7 @@ pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time reserved after the last `Invoke`: every `Invoke` ends at least this long before the handler's own timeout, so
-/// that messages can still be dead-lettered and hidden even if Lambda answers none of the calls.
+/// that messages can still be dead-lettered or hidden even if Lambda answers none of the calls.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// Time reserved at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
 /// call already in progress can finish and the response is sent in time.
@@ -81,7 +81,7 @@ pub trait Account {
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
     /// Sends a copy of each message to the retry queue. A copy must never be sent twice, because each accepted copy
-    /// would be retried separately. Returns one result per message, in order. If a result is missing, SQS may have
+    /// would be retried separately. Returns one result per message, in order. A missing result means that SQS may have
     /// accepted the copy.
     fn send_again(
         &self,
@@ -93,7 +93,7 @@ pub trait Account {
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
     /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns the parameter's value, or
-    /// `None` if the parameter does not exist. Called only if the variable `PAUSES` is set.
+    /// `None` if the parameter does not exist. Called only if the environment variable `PAUSES` is set.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
@@ -115,10 +115,10 @@ pub struct DeadLettered<'a> {
     pub dead_letter: &'a DeadLetter,
 }
 
-/// A copy of a message, sent to the retry queue with a delay, that replaces the original.
+/// A message to be replaced by a copy, which is sent to the retry queue with a delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move<'a> {
-    /// The message to copy. The copy has the same body, byte for byte, the same `AWSTraceHeader`, and the message
+    /// The message to copy. The copy has a byte-for-byte identical body, the same `AWSTraceHeader`, and the message
     /// attributes that [`attributes`](Self::attributes) returns.
     pub record: &'a Record,
     /// JSON value of the copy's message attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE).
@@ -129,7 +129,7 @@ pub struct Move<'a> {
 
 impl Move<'_> {
     /// The copy's message attributes: the handler's own attribute, `Comeback`, and as many of the sender's attributes
-    /// as fit into SQS's limit of ten.
+    /// as fit within SQS's limit of ten.
     pub fn attributes(&self) -> Vec<Attribute> {
         let value = self.attribute.clone();
         let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };
@@ -142,13 +142,13 @@ impl Move<'_> {
     }
 }
 
-/// Error from sending a message to the retry queue again.
+/// Error from sending the copy of a [`Move`] to the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveFailure {
-    /// SQS did not accept the copy. Instead, the original is hidden until its wait ends.
+    /// SQS did not accept the copy. The original is hidden until its wait ends.
     NotSent(CallFailure),
-    /// SQS did not answer, so it may have accepted the copy. The original is hidden for an hour or longer, because
-    /// every repeated move could add another copy of the event.
+    /// SQS did not answer, so it may have accepted the copy. The original is hidden for an hour or longer, because each
+    /// further move could add another copy of the event.
     Unanswered(String),
 }
 
@@ -161,7 +161,7 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry of a batch call, as it is logged.
+/// A failed AWS call, or a failed entry of a batch call, as logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message from the AWS service, or the reason why the service gave no answer.
@@ -175,8 +175,8 @@ pub struct CallFailure {
 /// A failed `Invoke` call. The variant determines what the handler does with the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now: it was throttled, got a 5xx response, or failed for a reason that an operator
-    /// can fix. The message is kept and hidden; no retry is used up.
+    /// Lambda refused the call for now: the call was throttled, got a 5xx response, or failed for a reason that an
+    /// operator can fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
     /// The call was never sent. The message is kept and hidden; no retry is used up.
     NotSent(CallFailure),
@@ -187,23 +187,23 @@ pub enum InvokeFailure {
     NotFound(String),
     /// The payload exceeds Lambda's limit (413).
     TooLarge(String),
-    /// Lambda will never accept this request, for a reason other than `NotFound` and `TooLarge`.
+    /// Lambda will never accept this request, for a reason other than `NotFound` or `TooLarge`.
     Refused(String),
 }
 
-/// Serializes a string, cut to the length that is logged.
+/// Serializes the part of a string that is logged.
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }
 
-/// Wraps the account for one batch. Starts no call after the deadline, and gives every entry a result even if the
+/// Wraps the account for one batch. Starts no call after the deadline, and gives every message a result even if the
 /// account panics or returns too few results.
 pub(crate) struct BatchAccount<'c, A> {
     pub(crate) account: &'c A,
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason why an entry of a call has no result.
+/// The reason why a message in a call has no result.
 #[derive(Clone, Copy)]
 enum NoAnswer {
     NotStarted,
@@ -304,7 +304,7 @@ impl<A: Account> BatchAccount<'_, A> {
     }
 
     /// Awaits `call` unless the deadline has passed, and catches any panic in it. A future does nothing until it is
-    /// polled, so past the deadline the account is not called at all.
+    /// polled, so the account is not called at all after the deadline.
     async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
         if (self.past_deadline)() {
             return Err(NoAnswer::NotStarted);

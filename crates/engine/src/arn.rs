@@ -21,7 +21,7 @@ pub struct FunctionArn {
     pub partition: String,
     /// The AWS region, such as `eu-west-1`.
     pub region: String,
-    /// The account id, twelve digits.
+    /// The account id: twelve digits.
     pub account: String,
     /// The function's name, such as `orders`.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct QueueArn {
     pub partition: String,
     /// The AWS region, such as `eu-west-1`.
     pub region: String,
-    /// The account id, twelve digits.
+    /// The account id: twelve digits.
     pub account: String,
     /// The queue's name. The name of a FIFO queue ends with `.fifo`.
     pub name: String,
@@ -152,10 +152,10 @@ pub struct FunctionPattern {
 /// The reason for refusing a function pattern, such as an entry of `TARGET_FUNCTIONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
-    /// The entry is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
+    /// The string is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
     #[error("{}", NotAnArn::Function)]
     NotAFunctionArn,
-    /// The entry of `POLICIES` does not begin with a function ARN or `name[:qualifier]`.
+    /// An entry of `POLICIES` does not begin with a function ARN or `name[:qualifier]`.
     #[error("does not begin with NAME, NAME:QUALIFIER or a function ARN")]
     NotAName,
     /// The pattern has a `*` outside the function's name.
@@ -323,7 +323,8 @@ pub struct HandlerFunction {
 }
 
 impl HandlerFunction {
-    /// Reads the handler's name and region from the variables that Lambda sets; `None` if either variable is not set.
+    /// Reads the handler's name and region from the environment variables that Lambda sets; `None` if either variable
+    /// is not set.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self { name: lookup("AWS_LAMBDA_FUNCTION_NAME")?, region: lookup("AWS_REGION")? })
     }
@@ -333,7 +334,8 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN, borrowed rather than copied, because patterns are compared for every message.
+/// The fields of a function ARN, borrowed rather than copied, because an ARN is compared with the patterns for every
+/// message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,
@@ -382,7 +384,7 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Returns true if `name` has only lowercase letters, digits and `-`, like the names of all partitions and regions.
+/// Returns true if `name` has only lowercase letters, digits and `-`, as the names of all partitions and regions do.
 fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

@@ -140,7 +140,7 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message has an id, which the handler needs to report the message as failed.
+    /// Checks that every message has an id. The handler cannot report a message without an id as failed.
     ///
     /// # Errors
     ///
@@ -158,9 +158,8 @@ impl BatchEvent {
 }
 
 impl WireMessage<'_> {
-    /// Converts the message to a record. If its attribute `Comeback` is unreadable, also returns that error. An
-    /// attribute of the sender is left out if SQS would refuse it, because it could prevent a dead-letter from being
-    /// sent.
+    /// Converts the message to a record. If the attribute `Comeback` is unreadable, also returns the error. A sender's
+    /// attribute that SQS would refuse is left out, because it could prevent a dead-letter from being sent.
     ///
     /// # Errors
     ///

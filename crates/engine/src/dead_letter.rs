@@ -1,5 +1,5 @@
 //! The format of dead-letters, and the reasons for dead-lettering an event. Operators read dead-letters. A redrive
-//! takes the event from its dead-letter and starts it over.
+//! takes an event out of its dead-letter and starts the event over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,8 +24,8 @@ pub struct Reason {
     /// The reason's code, for filtering and counting.
     #[serde(rename = "reason")]
     pub code: ReasonCode,
-    /// The explanation for people, such as the value that was found and the limit that it exceeded. Never contains the
-    /// payload.
+    /// The explanation for people, for example with the value that was found and the limit that it exceeded. Never
+    /// contains the payload.
     pub detail: String,
 }
 
@@ -45,8 +45,8 @@ pub enum ReasonCode {
     /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. This reason also
     /// applies if SQS is about to delete the message, which happens after 14 days.
     MaxAge,
-    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type, such as `NonRetryable`, is a directive not to
-    /// retry.
+    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
+    /// `NonRetryable`.
     NonRetryableError,
     /// The target function does not exist.
     TargetNotFound,
@@ -216,7 +216,7 @@ impl DeadLetter {
         Self::received(record, reason, [all, ours])
     }
 
-    /// Returns a dead-letter with the received body and the first of these attribute lists that fits into SQS's size
+    /// Returns a dead-letter with the received body and the first of these attribute lists that fits within SQS's size
     /// limit. If none of them fits, the only attribute is `Reason`. If even `Reason` does not fit, the dead-letter has
     /// no attributes.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
@@ -245,8 +245,8 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// Returns the character itself, or U+FFFD if SQS would refuse it. Source: `SendMessage`, SQS API reference: #x9, #xA,
-/// #xD, #x20 and up, without #xFFFE and #xFFFF.
+/// Returns the character itself, or U+FFFD if SQS would refuse it. SQS accepts #x9, #xA, #xD, and #x20 and up, except
+/// #xFFFE and #xFFFF. Source: `SendMessage`, SQS API reference.
 fn accepted(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,

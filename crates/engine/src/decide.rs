@@ -12,9 +12,10 @@
 //! original. Only rule 4's limit of 13 days and 12 hours counts from the copy's own `SentTimestamp`.
 //!
 //! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
-//! has noticed the end of the pause, because the handler may need that long to check every held event. The handler is
-//! assumed to notice the end as late as possible: after the longest interval between two reads of the pauses. Until
-//! then, and while the pause is open, the handler is assumed to notice the end now.
+//! has noticed the end of the pause, because the handler may need that long to check every held event. The rules assume
+//! that the handler notices that end as late as possible: at the end of the pause plus the longest interval between two
+//! reads of the pauses. If that time is in the future, or if the pause is still open, the rules use the current time
+//! instead.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -23,11 +24,11 @@
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
 //!    (`non_retryable_error`): one of the [names](crate::error_names()) of the error's type matches
 //!    `NON_RETRYABLE_ERRORS`, or its simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
-//! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if
-//!    its message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's [cancel
-//!    request](crate::Request) applies to it (`cancelled`). A cancel request applies to an event if the event's message
-//!    was sent before the request's `at`. If the request names keys, it applies to the events with these keys,
-//!    regardless of when they failed.
+//! 4. An event is dead-lettered in four cases, checked in this order: *n* is over `MAX_RETRIES` (`max_retries`),
+//!    `MAX_AGE` has passed since *t0* (`max_age`), its message was sent over 13 days and 12 hours ago (`max_age`), or
+//!    an operator's [cancel request](crate::Request) applies to it (`cancelled`). A cancel request applies to an event
+//!    if the event's message was sent before the request's `at`. If the request names keys, it applies to the events
+//!    with these keys, regardless of when they failed.
 //! 5. The delay is a whole number of seconds. It depends on `JITTER`:
 //!    - `full` draws from {1 … *c*}.
 //!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
@@ -35,7 +36,8 @@
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
 //!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry of `BACKOFFS`; the last
-//!    entry repeats. The generator is seeded with the message's id and *n*, or for `decorrelated` with the event's key.
+//!    entry repeats. The random generator is seeded with the message's id and *n*, or for `decorrelated` with the
+//!    event's key.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a time after the failure, the delay ends at that
 //!    time instead, even if the delay is then longer than `MAX_BACKOFF`. Up to a tenth of the time from the failure
@@ -46,9 +48,9 @@
 //!    4's 13 days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the
 //!    cut leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. A pause and a retry request may change this due time, in this order:
-//!    - A pause: if a pause of the function is over and ended after that time, the retry moves to a random time within
-//!      the pause's spread, which starts at the end of the pause, but no later than rule 6's last retry. The generator
-//!      is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry again.
+//!    - A pause: if a pause of the function is over and ended after the due time, the retry moves to a random time
+//!      within the pause's spread, which starts at the end of the pause, but no later than rule 6's last retry. The
+//!      generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry again.
 //!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry becomes due at
 //!      a random time between `at` and `at` + `within`, but not before *start*. The generator is seeded with the
 //!      message's id, *n* and `at`. Pauses move that time like any other due time. A request changes nothing if the
@@ -88,7 +90,7 @@ use crate::timing::{
     longest_between_reads,
 };
 
-/// A retry counts as due if its due time is less than this far away, because SQS's clock and the handler's may differ.
+/// A retry counts as due this long before its due time, because SQS's clock and the handler's may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Assumed maximum growth of an event's record from one failure to the next, in bytes, not counting the payload. The
 /// next record's `responsePayload` holds the escaped error message and stack trace: about ten KiB for an ordinary trace
@@ -251,9 +253,8 @@ impl<'r> Case<'_, 'r> {
     /// after each pause until the handler has checked every held message again. An environment notices the end of a
     /// pause when it next reads the pauses. Just before that read, it may still hide a message for [`HOLD`].
     ///
-    /// A pause that looks open to this environment may have ended since its last read of the pauses, so the clock stops
-    /// only for time that is certainly paused. A later check never computes an earlier end, so a wait that fits now
-    /// will still fit then.
+    /// A pause that looks open counts only until now, because it may have ended since this environment last read the
+    /// pauses. A later check never computes an earlier end, so a wait that fits now will still fit then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -346,9 +347,9 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Draws the backoff under its ceiling. The generator is seeded with the message's id and the retry number, so that
-    /// each receive of the message draws the same delay. For decorrelated jitter, it is seeded with the event's key,
-    /// because each draw depends on the draws for the event's earlier messages.
+    /// Draws the backoff, up to its ceiling. The generator is seeded with the message's id and the retry number, so
+    /// that each receive of the message draws the same delay. For decorrelated jitter, it is seeded with the event's
+    /// key, because each draw depends on the draws for the event's earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -403,9 +404,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from `over`, the end of a pause, until the last retry. It is computed as of the time when every
-    /// environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not move events that are
-    /// already coming back. Before that time, it is computed as of `now`, because an operator may have ended the pause
+    /// The time from `over`, the end of a pause, until the last retry. The last retry is computed as of the time when
+    /// every environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not change when the
+    /// held events come back. Until that time, it is computed as of `now`, because an operator may have ended the pause
     /// early since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
@@ -413,8 +414,8 @@ impl<'r> Case<'_, 'r> {
         self.longest(over, then.last_moment())
     }
 
-    /// Applies the last part of rule 7. Returns the earliest due time set by an operator's retry request, but not
-    /// before `start`; `None` if no request makes the retry due before `otherwise_due`.
+    /// Applies the last part of rule 7. Returns the earliest due time set by an operator's retry request, but no
+    /// earlier than `start`; `None` if no request makes the retry due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -447,7 +448,7 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// The longest deferral that rule 10 allows from now on.
+    /// The longest deferral that rule 10 allows if the deferral starts now.
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only for the first receive. On any later receive, a throttled poller
         // may have held the message for the queue's own timeout.
@@ -489,8 +490,8 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Applies rule 4's limit of 13 days and 12 hours. Returns the reason for dead-lettering a message that was sent at
-/// `sent`, before SQS deletes it; `None` if the message may stay in the queue.
+/// Applies rule 4's limit of 13 days and 12 hours. Returns the reason for dead-lettering a message before SQS deletes
+/// it; `None` if the message may stay in the queue. `sent` is when the message was sent.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }

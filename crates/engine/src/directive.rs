@@ -1,5 +1,5 @@
-//! Directives: a function can control the retries of its event by the type of the error that it returns. If the type is
-//! `RetryAfter`, the error's message says when to retry.
+//! Directives: a function can control the retries of its event through the type of the error that it returns. If the
+//! type is `RetryAfter`, the error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ const SEPARATORS: [char; 3] = ['.', '$', '/'];
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// A function's instruction about retries of its event, given by the type of the error that it returns.
+/// A function's instruction about retrying its event, given by the type of the error that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
@@ -28,7 +28,7 @@ pub enum Directive {
         /// The start of the error's message, up to the first `;`: at most 64 characters, with control characters
         /// replaced.
         text: String,
-        /// The reason why the message is unreadable, without quoting the message.
+        /// The reason why the error's message is unreadable, without quoting that message.
         why: &'static str,
     },
     /// The error type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
@@ -98,7 +98,7 @@ pub fn simple_name(error_type: &str) -> &str {
 }
 
 /// The names that the globs in `NON_RETRYABLE_ERRORS` are compared with: the whole `errorType`; its qualified name,
-/// without `Function<…>`, `&` and generics; the qualified name without its package; the class name; and the [simple
+/// without `Function<…>`, `&` or generics; the qualified name without its package; the class name; and the [simple
 /// name](simple_name).
 ///
 /// ```
@@ -112,7 +112,7 @@ pub fn error_names(error_type: &str) -> [&str; 5] {
     [error_type, qualified, without_package, class_name(error_type), simple_name(error_type)]
 }
 
-/// An error type's qualified name, without Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end.
+/// An error type's qualified name. Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end are removed.
 fn qualified_name(error_type: &str) -> &str {
     let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
     let name = inner.unwrap_or(error_type).trim_start_matches('&');

@@ -38,8 +38,8 @@ const LOST_COPY: &str = "the copies may have been sent, so the originals return 
 /// One running handler (a Lambda execution environment): its policies, its room for hidden messages, and the pauses
 /// that it has read.
 ///
-/// An environment serves one queue. If a batch comes from another queue, the environment counts the messages in flight
-/// on that queue.
+/// An environment normally serves one queue. If a batch comes from another queue, the environment has no room until it
+/// has counted the messages in flight on that queue.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -89,8 +89,8 @@ impl Environment {
     /// the messages in flight. A new environment also counts them at the start, while it reads the pauses.
     ///
     /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started; the remaining
-    /// messages are reported failed and come back. Each record is handled separately, and panics are caught, so that a
-    /// bad record or a failed call does not affect other records.
+    /// messages are reported as failed and come back. Each record is handled separately, and panics are caught, so that
+    /// a bad record or a failed call does not affect other records.
     pub async fn handle<'a, A: Account>(
         &mut self,
         batch: &'a BatchEvent,
@@ -145,9 +145,10 @@ impl Environment {
         }
     }
 
-    /// Decides the next step for a message. A copy whose wait is not over is kept. Otherwise, if `TARGET_FUNCTIONS` is
-    /// empty, the message is kept or, shortly before SQS would delete it, dead-lettered. In all other cases, the rules
-    /// decide. If the pauses have never been read and could change the result of the rules, the message is kept.
+    /// Decides the next step for a message. A copy of a moved message is kept if the wait in its attribute `Comeback`
+    /// is not over. Otherwise, if `TARGET_FUNCTIONS` is empty, the message is kept or, shortly before SQS would delete
+    /// it, dead-lettered. In all other cases, the rules decide. If the pauses have never been read and could change the
+    /// result of the rules, the message is kept.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let mut message = BatchMessage::received(record);
         let read = isolated(|| FailedEvent::read(record));
@@ -176,7 +177,7 @@ impl Environment {
     }
 
     /// Hides the waiting messages, and the messages about to be re-invoked or moved, in one call. Returns the first
-    /// error from hiding a message that is about to be re-invoked; `None` if all of them were hidden.
+    /// error from hiding a message that is about to be re-invoked; `None` if every such message was hidden.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -207,8 +208,8 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// The new visibility timeout of a message: the length of its wait, or of the guard for its call. `None` if the
-    /// message does not need to be hidden.
+    /// The visibility timeout that a message needs now: the length of its wait or of its [guard](Self::guard),
+    /// whichever is longer if it needs both. `None` if the message does not need to be hidden.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -220,15 +221,16 @@ impl Environment {
         }
     }
 
-    /// The visibility timeout that guards a message during its call. The guard ends one to two hours after the latest
-    /// possible end of this batch. The call may be accepted even if the handler gets no answer, and every accepted call
-    /// or copy starts its own chain of retries.
+    /// The length of a guard: the visibility timeout that keeps a message from coming back while its target is
+    /// re-invoked or its copy is sent. The guard ends one to two hours after the latest possible end of this batch,
+    /// because the call may be accepted even if the handler gets no answer, and every accepted call or copy starts its
+    /// own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    /// The input of the rules for a message; `None` if the message could not be parsed.
+    /// The input to the rules for a message; `None` if the message could not be parsed.
     fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
         let BatchMessage { record, event, .. } = message;
         let event = event.as_ref()?;

@@ -36,8 +36,8 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed. In whole seconds, like the time in envelopes, because every retry must count from
-    /// the same time.
+    /// When the event first failed, in whole seconds. Envelopes have this time in whole seconds too, so that every
+    /// retry counts from the same time.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
@@ -146,15 +146,15 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event from a dead-letter. The payload has an envelope only if someone wrote the message by hand. It is
-    /// then taken out of the envelope, so that a retry does not add a second one.
+    /// Reads the event from a dead-letter. The payload has an envelope only if someone wrote the message by hand. The
+    /// payload is then taken out of the envelope, so that a retry does not add a second one.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))
     }
 
     /// Creates a redriven event, which starts over: its earlier error and retries no longer count. If the event has no
-    /// key, the message's first id becomes its key.
+    /// key, its key becomes the id that SQS gave the message when the message was first sent.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

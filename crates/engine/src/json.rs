@@ -49,14 +49,14 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// Decodes a JSON string that must stay exact, such as an id. Returns `None` for any other value, and for a string that
-/// is not valid Unicode.
+/// Decodes a JSON string in which every character matters, such as an id. Returns `None` for any other value, and for a
+/// string that is not valid Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
 /// Decodes a JSON string that is only shown to people. Returns `None` for any other value. The string is copied only if
-/// it has an escape.
+/// it contains an escape sequence.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }

@@ -20,13 +20,14 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// The pauses that one handler environment has read, and the time of its next read.
 ///
 /// The environment reads the pauses before its first batch. It reads them again before the first batch that starts at
-/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later. A random extra of up to a quarter is added to this interval. A
+/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later; this interval is extended at random by up to a quarter. A
 /// failed read does not change the pauses. The next batch reads them again, because messages that an operator has just
 /// recalled would otherwise have to wait once more. After each further failure in a row, the time until the next read
 /// grows. Until the first read succeeds, each batch reads the pauses, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// Minimum time between two reads. `None` if `PAUSES` is not set: no function is ever paused.
+    /// Minimum time between two reads. `None` if the environment variable `PAUSES` is not set; in that case, no
+    /// function is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
@@ -41,8 +42,8 @@ impl KnownPauses {
         Self { between_reads, known: None, next_read: None, failures: 0 }
     }
 
-    /// Creates the state for a handler without the variable `PAUSES`. The handler never reads pauses, and no function
-    /// is paused.
+    /// Creates the state for a handler whose environment variable `PAUSES` is not set. The handler never reads pauses,
+    /// and no function is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }

@@ -3,7 +3,7 @@
 //! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`]
 //! that it has read. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], carries
 //! out the actions through an [`Account`], and returns a [`BatchReport`], from which the handler's response is built.
-//! The Lambda function, the simulation, `replay` and the rehearsal all call `handle`.
+//! The Lambda function and all simulations of it call `handle`.
 //!
 //! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. Its random numbers
 //! come only from generators that are seeded with the ids of a message or an event.
@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `environment`, `message` | [`Environment`], which handles a batch from start to end; the states of a message in the batch |
 //! | `decide` | [`decide()`]: the numbered rules, in their order |
-//! | `waits`, `room` | waits after failures and of moved messages; [`Room`] for hidden messages |
+//! | `waits`, `room` | the waits after failures, and the waits of moved messages; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `outcome`, `report` | [`Outcome`] for one message; [`BatchReport`], the outcomes for a batch |
@@ -21,11 +21,11 @@
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | recognizes messages that are not failure records |
 //! | `dead_letter`, `received_dead_letter` | the format of a dead-letter, with its [`Reason`]; [`ReceivedDeadLetter`], a message read from the dead-letter queue |
-//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of variables, and the [`Settings`] generated from it; the type of a table entry; the reasons for refusing a value |
-//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], which adds policies for individual functions |
+//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of environment variables, and the [`Settings`] generated from it; the type of a table entry; the reasons for refusing a value |
+//! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or environment variables; [`Policies`], which adds policies for individual functions |
 //! | `arn` | ARNs and patterns for them |
 //! | `pauses`, `requests` | [`Pauses`], the document of operators' pauses and requests; [`Request`], an operator's request to retry or cancel events |
-//! | `recall` | [`Recall`]: the waiting messages that an operator's request brings back at once |
+//! | `recall` | [`Recall`]: the waiting messages that an operator's request brings back early |
 //! | `timing` | durations that several rules share, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 

@@ -18,7 +18,7 @@ const MOST_KINDS: usize = 1_000;
 /// retry, first failure and failed invocation. Lines about different messages differ in at least one of these fields. A
 /// message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line may be older
 /// than the message's other lines: a handler writes its lines when its batch ends, and another handler may have
-/// received the message in the meantime. Otherwise the message is waiting, as its latest line says.
+/// received the message in the meantime. If none of its lines says so, the message is waiting, as its latest line says.
 ///
 /// Some lines may be missing from a log, because of its level or its retention. A message without any line is unknown.
 /// If the last line about a message is missing, the previous line counts: a settled message may seem to be waiting, but
@@ -51,11 +51,11 @@ pub struct WaitingMessage {
     pub first_failure: Timestamp,
     /// The condition that ends the message's wait.
     pub waits_for: WaitsFor,
-    /// When the handler wrote the newest line about the message.
+    /// When the handler wrote the newest log line about the message.
     pub at: Timestamp,
-    /// The visibility timeout or delay in the newest line, in seconds.
+    /// The visibility timeout or delay in the newest log line about the message, in seconds.
     delay: u32,
-    /// The handle for recalling the message; `None` if the newest line has no handle, or the fold does not keep
+    /// The handle for recalling the message; `None` if the newest log line has no handle, or if the fold does not keep
     /// handles.
     pub handle: Option<Box<Handle>>,
 }
@@ -101,7 +101,7 @@ pub struct MessageKind {
     /// first 1,000 share.
     pub error_type: Option<String>,
     /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
-    /// was ignored. If several were ignored, the text that comes last in sorted order.
+    /// was ignored. If several were ignored, this is the text that sorts last.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -240,7 +240,7 @@ impl WaitingMessage {
 
 impl WaitsFor {
     /// Returns the condition that ends the message's wait according to this log line, and the line's delay in seconds.
-    /// `None` if the line says that the message was re-invoked or dead-lettered.
+    /// `None` if the line says that the event was re-invoked or dead-lettered.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -34,7 +34,7 @@ pub struct LogLine<'a> {
     /// The outcome of the message.
     #[serde(flatten)]
     pub what: What,
-    /// The id of the X-Ray trace that the message belongs to; `None` if the message belongs to no trace.
+    /// The id of the X-Ray trace that the message belongs to; `None` if the message is not part of a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
     /// The message's receipt handle, with which an operator can make the message visible early. `None` if the handle
@@ -55,7 +55,7 @@ pub enum LogLevel {
     Info,
     /// A call failed, the event was dead-lettered, or the event's `RetryAfter` cannot be read.
     Warn,
-    /// Something failed that an operator can fix.
+    /// A call failed for a reason that an operator can fix.
     Error,
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct BatchMessage<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// The state of a message's guard. A guard hides the message for one to two hours, starting before its call, so that
-/// the call is not repeated soon if the handler crashes.
+/// The state of a message's guard. Before the message's target is re-invoked or its copy is sent, a guard hides the
+/// message for one to two hours, so that neither step is repeated soon if the handler crashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -40,7 +40,7 @@ pub(crate) enum State<'a> {
     Received,
     /// The message is kept hidden, because its backoff is not over or its call failed.
     Wait { what: What, wait: Wait },
-    /// The message is kept as a copy that SQS delays, because there is no room to hide the message.
+    /// The message has to be replaced by a copy with a delay, because there is no room to hide the message.
     Move { what: What, wait: Wait },
     /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
@@ -56,7 +56,7 @@ pub(crate) enum Happened {
     NoRoom,
     /// SQS answered the call that hides the message until its wait ends.
     Hidden(Result<(), CallFailure>),
-    /// SQS answered the call that hides the message to guard its next call.
+    /// SQS answered the call that hides the message before its target is re-invoked or its copy is sent.
     Guarded(Result<(), CallFailure>),
     Moved,
     /// SQS did not accept the copy, or did not answer. The original stays on the queue, hidden for at least `at_least`.
@@ -101,9 +101,9 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message without a decision. The message waits as it does after a failed call, so that SQS's limit of 14
-    /// days comes before its limit of 1,000 receives. Shortly before the 14 days end, `expiring` has a reason, and the
-    /// message is dead-lettered for that reason instead.
+    /// Keeps a message without a decision. The message waits as it does after a failed call, so that it reaches SQS's
+    /// limit of 14 days before the limit of 1,000 receives. If `expiring` is given, the 14 days are almost over, and
+    /// the message is dead-lettered for that reason instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -187,8 +187,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if the message must not be moved,
-    /// because SQS would refuse the copy or the guard failed. `None` if the message is not waiting.
+    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if the message must not be moved:
+    /// SQS would refuse the copy, or the message could not be guarded. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

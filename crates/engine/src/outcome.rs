@@ -61,7 +61,7 @@ pub enum What {
         /// The retry request that made the retry due earlier; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden, and so comes back sooner; `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden; it then returns sooner. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -74,7 +74,7 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The error if the message could not be hidden, and so comes back sooner; `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden; it then returns sooner. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -120,8 +120,8 @@ pub enum What {
         /// When the retry was due, if the handler tried to make the retry; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call that made the handler keep the message, or otherwise the failed call to hide it. `None` if
-        /// no call failed.
+        /// The failed call that made the handler keep the message, if any; otherwise the failed call to hide the
+        /// message. `None` if no call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -135,7 +135,7 @@ pub enum Cause {
     Refused,
     /// The call to re-invoke the function was never sent.
     NotSent,
-    /// The call to re-invoke the function was sent and not answered, so Lambda may have accepted the event.
+    /// The call to re-invoke the function was sent but not answered, so Lambda may have accepted the event.
     Unanswered,
     /// The event's dead-letter could not be sent.
     DeadLetterNotSent,
@@ -190,7 +190,7 @@ impl Outcome<'_> {
     }
 
     /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` if
-    /// the decision itself failed, or if the cause is unknown.
+    /// the decision itself failed, or if this version does not know why the message is kept.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),
@@ -206,8 +206,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Returns true if the message was re-invoked, dead-lettered or moved. Any other message is reported as failed, so
-    /// that SQS keeps it.
+    /// Returns true if the event was re-invoked or dead-lettered, or if the message was moved. Any other message is
+    /// reported as failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
         matches!(self.location, Location::Settled | Location::Moved)
     }
@@ -314,7 +314,8 @@ impl What {
         }
     }
 
-    /// Returns true if the log line names the event. It does not if the message is kept regardless of its event.
+    /// Returns true if the log line names the event. The line does not name it if the message is kept for a reason that
+    /// has nothing to do with the event.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }
@@ -341,7 +342,7 @@ impl What {
     }
 }
 
-/// Serializes a string, cut to the length that is logged.
+/// Serializes the part of a string that is logged.
 fn cut<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().map(logged).serialize(serializer)
 }

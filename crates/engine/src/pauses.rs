@@ -124,8 +124,8 @@ impl Pauses {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// The errors in unreadable entries of `retries` and `cancels`, which the handler ignores. Entries that have ended
-    /// are left out.
+    /// The errors in unreadable entries of `retries` and `cancels`. The handler ignores these entries. Errors in
+    /// entries that have ended are left out.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
         retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
@@ -151,8 +151,9 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a held message returns, if enough of `MAX_AGE` is left: a random time from the end of the pause to `spread`
-    /// later, seeded with the message's first id and the retry number. `None` while the pause has no end.
+    /// When a held message returns, if enough of `MAX_AGE` is left: a random time within `spread` after the end of the
+    /// pause. The draw is seeded with the retry number and `first_id`, the id of the message when it was first sent.
+    /// `None` while the pause has no end.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -166,8 +167,8 @@ impl Pause {
     }
 }
 
-/// Draws a time within `spread` after a pause's end. The draw is seeded with the message's first id and the retry
-/// number.
+/// Draws a time within `spread` after a pause's end. The draw is seeded with the retry number and `first_id`, the id of
+/// the message when it was first sent.
 pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, retry: u64) -> Timestamp {
     let share: f64 = generator(&format!("{first_id} {retry}"), until.as_secs()).random();
     until.saturating_add(spread.mul_f64(share))
@@ -317,7 +318,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Maximum size, in bytes, of the parameter that holds the pauses, which is a String parameter in SSM's standard tier.
+/// Maximum size of the parameter that holds the pauses, in bytes. It is a String parameter in SSM's standard tier.
 /// Source: "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
@@ -331,11 +332,11 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// Returns the document to write at `now`, and the ended pauses that did not fit into it. Data without effect is
-    /// dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and reasons of
-    /// other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended pauses,
-    /// starting with the one that ended first. Once a pause is dropped, its time counts towards the `MAX_AGE` of the
-    /// paused events again.
+    /// Returns the document to write at `now`, and the ended pauses that do not fit into it. Data that no longer has
+    /// any effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and
+    /// reasons of other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended
+    /// pauses, starting with the one that ended first. Once a pause is dropped, its time again counts towards the
+    /// `MAX_AGE` of the paused events.
     ///
     /// # Errors
     ///
@@ -396,7 +397,7 @@ impl Pause {
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges `other` into this pause. Events that became due in either pause come back after the later end, over the
+    /// Merges `other` into this pause. Events that became due in either pause come back after the later end, within the
     /// spread of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {

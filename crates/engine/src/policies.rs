@@ -1,4 +1,4 @@
-//! Policies for individual functions, from the variable `POLICIES`.
+//! Policies for individual functions, from the environment variable `POLICIES`.
 
 use std::fmt;
 
@@ -37,30 +37,30 @@ pub struct Policies {
 /// pattern matches.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
-    /// The entry as written.
+    /// The entry of `POLICIES`, as written.
     text: String,
     pattern: PolicyPattern,
     policy: Policy,
 }
 
 impl PolicyEntry {
-    /// The entry's function pattern, as written.
+    /// This entry's function pattern, as written.
     pub fn pattern(&self) -> &str {
         pattern_of(&self.text)
     }
 
-    /// The variables that the entry sets, with their values.
+    /// The variables that this entry sets, with their values.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
     }
 
-    /// The policy that results from the entry: the entry's settings, and the stack's settings for all other variables.
+    /// The policy that results from this entry: the entry's settings, and the stack's settings for all other variables.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Returns true if the entry's pattern matches the function with this ARN. The entry does not apply to the function
-    /// if an earlier entry matches too.
+    /// Returns true if this entry's pattern matches the function with this ARN. The entry does not apply to the
+    /// function if an earlier entry matches too.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
@@ -74,7 +74,7 @@ impl fmt::Display for PolicyEntry {
 }
 
 impl Policies {
-    /// Reads the stack's settings and `POLICIES` from variables, through `lookup`.
+    /// Reads the stack's settings and `POLICIES` from environment variables, which `lookup` returns by name.
     ///
     /// # Errors
     ///
@@ -104,7 +104,8 @@ impl Policies {
         }
     }
 
-    /// The stack's policy, which has the queue-wide settings. It applies to every function that no entry matches.
+    /// The stack's policy, which also holds the queue-wide settings. It applies to every function that no entry
+    /// matches.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }

@@ -1,4 +1,4 @@
-//! A policy: settings that passed every check.
+//! A policy: settings that have passed every check.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::settings::{BACKOFF_RANGE, Settings};
 /// The variables that must not be set together with `BACKOFFS`, which replaces them.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// [`Settings`] that passed every check: the retry policy for all functions or for some of them.
+/// [`Settings`] that have passed every check: the retry policy for all functions or for some of them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,
@@ -162,7 +162,8 @@ impl Settings {
 }
 
 impl Policy {
-    /// Reads the stack's policy from variables, through `lookup`. A variable that is not set has its default.
+    /// Reads the stack's policy from environment variables, which `lookup` returns by name. A variable that is not set
+    /// takes its default value.
     ///
     /// # Errors
     ///

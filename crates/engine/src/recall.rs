@@ -7,11 +7,11 @@
 //! changes the visibility timeout of a later receive. Three rules therefore keep recalls safe:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
-//! - A message that returns within a minute is not recalled. A handler may already have received it again, and have
-//!   hidden it before making a call.
-//! - A message is recalled only for the first entry of the pauses' document that covers its newest line. A handler may
-//!   have received the recalled message and crashed after its call, without writing a newer line. That handler hid the
-//!   message before its call, and the message must stay hidden.
+//! - A message that returns within a minute is not recalled. A handler may already have received it again, and hidden
+//!   it before making a call.
+//! - After each log line, a message is recalled only once: for the first entry in the pauses document that applies to
+//!   it. A handler may have received the recalled message and crashed after its call, without writing a newer line.
+//!   That handler hid the message before its call, and the message must stay hidden.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum gain of a recall: a message that would come back less than this time earlier is not recalled. The message
-/// might even return later, because the clocks of the handler and of the operator may each be off by 5 s, and calls
-/// take a while.
+/// Minimum gain of a recall: a message is not recalled if it would come back earlier by less than this time. The
+/// message might even return later, because the clocks of the handler and of the operator may each be off by 5 s, and
+/// calls take a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
-/// An entry of the pauses' document that recalls waiting messages.
+/// An entry of the pauses document that recalls waiting messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
     /// A request to retry waiting events now.
@@ -43,7 +43,7 @@ pub enum Recall<'p> {
     Resume(&'p Pause),
 }
 
-/// An entry that an operator adds to the pauses' document. The operator then recalls the messages that the entry
+/// An entry that an operator adds to the pauses document. The operator then recalls the messages that the entry
 /// covers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
@@ -58,9 +58,9 @@ pub enum Written {
 /// The reason for not recalling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
-    /// The entry does not apply to the message's event.
+    /// The entry of the pauses document does not apply to the message's event.
     NotCovered,
-    /// The function requested the wait with a `RetryAfter`, and the request does not name the event's key.
+    /// The function requested the wait with a `RetryAfter`, and the retry request does not name the event's key.
     RetryAfter,
     /// The event's next retry is the last that `MAX_RETRIES` allows.
     LastRetry,
@@ -70,7 +70,7 @@ pub enum NotRecalled {
     Returning,
     /// Lambda may have accepted the last re-invocation of the event, which must not be repeated within the hour.
     Unanswered,
-    /// An earlier entry in the pauses' document recalled the message, or could have recalled it.
+    /// An earlier entry in the pauses document recalled the message, or could have recalled it.
     Before,
     /// The message returns soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
@@ -83,12 +83,13 @@ pub enum NotRecalled {
 pub struct Rules<'p> {
     /// The handler's policies.
     pub policies: &'p Policies,
-    /// The pauses' document, including the entry that recalls messages.
+    /// The pauses document, including the entry that recalls messages.
     pub pauses: &'p Pauses,
 }
 
 impl Rules<'_> {
-    /// The entries of the document that recall messages. Among entries with the same time, the first takes precedence.
+    /// The entries of the pauses document that recall messages. If several entries have the same time, the first takes
+    /// precedence.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =
@@ -107,7 +108,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// The time from which handlers apply the entry.
+    /// The time from which handlers apply this entry.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Retry(request) | Self::Cancel(request) => request.at,
@@ -115,7 +116,7 @@ impl Written {
         }
     }
 
-    /// The entry's request; `None` for the end of a pause.
+    /// This entry's request; `None` for the end of a pause.
     pub const fn request(&self) -> Option<&Request> {
         match self {
             Self::Retry(request) | Self::Cancel(request) => Some(request),
@@ -123,7 +124,8 @@ impl Written {
         }
     }
 
-    /// Returns the document with this request added. The end of a pause is not added here, but by [`Pauses::with`].
+    /// Returns the pauses document with this retry or cancel request added. The end of a pause is not added here, but
+    /// by [`Pauses::with`].
     #[must_use]
     pub fn added_to(&self, pauses: &Pauses) -> Pauses {
         match self {
@@ -147,7 +149,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// The time from which handlers apply the entry.
+    /// The time from which handlers apply this entry.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Retry(request) | Self::Cancel(request) => request.at,
@@ -191,8 +193,8 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Checks that the entry applies to the message, and that the newest line may have been written before the handler
-    /// read the entry. The result does not change with time.
+    /// Checks that this entry applies to a message, and that the message's newest log line may have been written before
+    /// the handler read the entry. The result does not change with time.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -220,7 +222,7 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if the entry does not recall events of a paused function. Only a cancel request recalls such
+    /// Returns true if this entry does not recall events of a paused function. Only a cancel request recalls such
     /// events, because a cancelled event is not re-invoked.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))

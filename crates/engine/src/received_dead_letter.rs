@@ -38,7 +38,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
     /// reason.
     pub reason: Option<ReasonCode>,
-    /// The reason in words, such as the value that was found and the limit that it exceeded.
+    /// The reason in words, for example with the value that was found and the limit that it exceeded.
     pub detail: Option<String>,
     /// The ARN of the event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,
@@ -99,9 +99,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Returns the body of a message that starts the event over once it is sent to the retry queue. If `function_arn`
-    /// or `payload` is given, it replaces the event's own function or payload. The event keeps its key, but not its
-    /// error. The message needs no attributes.
+    /// Returns the body of a message that, when sent to the retry queue, redrives the event: the event starts over. If
+    /// `function_arn` or `payload` is given, it replaces the event's own function or payload. The event keeps its key,
+    /// but not its error. The message needs no attributes.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! A message from the retry queue, and the data in its attributes: the original of a moved message, and the X-Ray
-//! trace.
+//! A message from the retry queue, and the data in its attributes: data about the original of a moved message, and the
+//! X-Ray trace.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub struct Record {
     pub receipt_handle: String,
     /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count is approximate. For a moved message, the
-    /// count includes the receives of its original and of earlier copies.
+    /// SQS's `ApproximateReceiveCount`, which may be inexact: 1 on the first receive. For a moved message, the count
+    /// includes the receives of its original and of earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
@@ -129,7 +129,7 @@ pub struct Moved {
     /// The original's `ApproximateFirstReceiveTimestamp`, limited to the range from the original's `SentTimestamp` to
     /// the copy's.
     pub first_receive: Timestamp,
-    /// The number of receives of the original, plus the receives of earlier copies whose wait was over; at least 1.
+    /// The number of receives of the original, plus the receives of earlier copies whose waits were over; at least 1.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
@@ -180,9 +180,9 @@ impl Moved {
         })
     }
 
-    /// Returns the value of the attribute `Comeback` for this message's next copy. If `waits_on` is true and the
-    /// message is itself a copy, its wait is not over. This receive then does not count, so that the whole wait counts
-    /// as one receive, like the wait of a hidden message.
+    /// Returns the value of the attribute `Comeback` for this message's next copy. `waits_on` is true if the message is
+    /// moved because its wait goes on, not because a call failed. If such a message is itself a copy, this receive does
+    /// not count, so that the whole wait counts as one receive, like the wait of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,
@@ -203,8 +203,8 @@ impl Moved {
 /// Maximum length of a trace header that is passed on; Lambda's own headers have about 150 bytes.
 const LONGEST_TRACE: usize = 512;
 
-/// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, optionally followed by `;` and more
-/// fields. Anyone may have written the header, so a header in any other form is not passed on.
+/// An `AWSTraceHeader` in X-Ray's form: `Root=1-`, eight hex digits, `-` and 24 hex digits, optionally followed by `;`
+/// and more fields. Anyone may have written the header, so a header in any other form is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader<'a>(&'a str);
 
@@ -224,7 +224,7 @@ impl<'a> TraceHeader<'a> {
         (has_form && text.len() <= LONGEST_TRACE).then_some(Self(text))
     }
 
-    /// The value of the header.
+    /// The whole trace header.
     pub const fn text(self) -> &'a str {
         self.0
     }

@@ -17,8 +17,9 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
     pub moves: Moves,
-    /// The first error from hiding a message before its event was re-invoked; `None` if all of them were hidden. If the
-    /// handler crashes after such an error, the call is repeated after the queue's own visibility timeout.
+    /// The first error from hiding a message before its event was re-invoked; `None` if every such message was hidden.
+    /// If the handler crashes after such an error, the event is re-invoked once more after the queue's own visibility
+    /// timeout.
     pub unguarded: Option<CallFailure>,
     /// The error from counting the messages in flight; `None` if no count failed. Until the next count, no more
     /// messages can be hidden.

@@ -1,4 +1,4 @@
-//! Operators' requests to retry or cancel waiting events. The requests are entries in the pauses' document.
+//! Operators' requests to retry or cancel waiting events. The requests are entries in the pauses document.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longe
 
 /// Maximum value of [`Request::within`]: 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// Maximum time from when a request is made to its end: the longest `within`, plus the longest time until the handler
-/// has checked every message.
+/// Maximum lifetime of a request: the longest `within`, plus the longest time until the handler has checked every
+/// message.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
 
 /// A request to retry waiting events now, or to cancel (dead-letter) them: an entry of `retries` or `cancels` in the
-/// pauses' document.
+/// pauses document.
 ///
 /// The request covers events that failed before its `at`. If it names keys, a retry request also ends waits that a
 /// `RetryAfter` requested, and a cancel request also applies to later failures of the events with these keys.
@@ -34,8 +34,8 @@ pub struct Request {
     pub target: PauseTarget,
     /// The time of the request, in whole seconds. The request applies to events that failed before this time.
     pub at: Timestamp,
-    /// The milliseconds part of the time at which the request was made. It distinguishes the request from an otherwise
-    /// equal one made in the same second.
+    /// The millisecond part of the time at which the request was made. It distinguishes the request from an otherwise
+    /// identical request made in the same second.
     pub millis: u64,
     /// The retries become due within this time after `at`: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a cancel
     /// request.
@@ -43,8 +43,8 @@ pub struct Request {
     /// Globs for `errorType`. The request applies only to events that failed with a matching error, or to all events if
     /// the list is empty.
     pub errors: Vec<String>,
-    /// The request applies only to events with one of these keys, at most [`MOST_KEYS`], or to all events if the list
-    /// is empty. A key is an `origin_request_id`, cut to the 512 characters that the log shows.
+    /// Event keys, at most [`MOST_KEYS`]. The request applies only to events with one of these keys, or to all events
+    /// if the list is empty. A key is an `origin_request_id`, cut to the 512 characters that the log shows.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
@@ -104,22 +104,22 @@ impl Request {
             || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
     }
 
-    /// When a message's retry becomes due because of this request: a random time from `at` to `at` + `within`, seeded
-    /// with the message's first id and the retry number.
+    /// When a message's retry becomes due because of this request: a random time from `at` to `at` + `within`. The draw
+    /// is seeded with the retry number and `first_id`, the id of the message when it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
     }
 }
 
-/// The list of the pauses' document that contains an entry.
+/// The list that an entry of the pauses document belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     Retries,
     Cancels,
 }
 
-/// An entry in the pauses' document, and the request that it contains. The entry is kept as JSON, including members
+/// An entry in the pauses document, and the request that it contains. The entry is kept as JSON, including members
 /// that this version does not read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry {
@@ -202,12 +202,12 @@ impl RequestEntry {
         !self.request.as_ref().is_ok_and(|request| request.withdrawn)
     }
 
-    /// Returns true once no handler needs the entry any more.
+    /// Returns true once no handler needs this entry any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// The error in the entry; `None` if the entry is readable or has ended.
+    /// The error in this entry; `None` if the entry is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

@@ -10,31 +10,31 @@ use crate::time::Timestamp;
 /// Minimum time between two counts by one environment. SQS's own count of messages in flight may be this old. Source:
 /// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// An environment with room for fewer messages than this, the size of a batch, counts again.
+/// An environment counts again once it has room for fewer messages than this (the size of a batch).
 const LOW: u64 = 10;
 
 /// The number of messages on one retry queue that one handler environment may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or no room if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
-/// a batch ends takes one place. Hiding a message before it is re-invoked or moved takes no place: the message leaves
-/// the queue in the same batch, or is hidden again. An environment has no room before its first count, or after a
-/// failed count.
+/// a batch ends reduces the room by one. Hiding a message before its event is re-invoked or its copy is sent does not
+/// reduce the room: the message leaves the queue in the same batch, or is hidden again. An environment has no room
+/// before its first count, or after a failed count.
 ///
 /// # Why this bounds the messages in flight
 ///
-/// Assume that a count is at most a minute old, and that no poller (of *P*) is served by more than one new
-/// environment within a minute. Let *s* be the last moment at which at most `HIDE_UP_TO` (*H*) messages were
-/// in flight. From *s* on, an environment can hide
+/// Let *P* be the number of pollers, *H* the value of `HIDE_UP_TO`, and *s* the last moment at which at most *H*
+/// messages were in flight. Assume that a count is at most a minute old, and that no poller is served by more than one
+/// new environment within a minute. From *s* on, an environment can hide at most
 ///
-/// 1. the room that it has left at *s*, at most *H* / 2*P*, and
-/// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find fewer
+/// 1. *H* / 2*P* messages with the room that it has left at *s*, and
+/// 2. *H* / 2*P* messages with the room from one more count. Only a count within a minute of *s* can still find fewer
 ///    than *H* messages in flight, and counts are a minute apart.
 ///
-/// Over all pollers, the sum is *H*. In addition, the handler may be working on one batch for each poller, however many
-/// messages of that batch it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in
-/// flight. With the highest `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. If a handler
-/// crashes, or Lambda loses a deletion, hidden messages add to that number: a batch for two hours, and the originals of
+/// For all pollers together, that is *H*. In addition, the handler may be working on one batch for each poller, however
+/// many messages of that batch it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in
+/// flight. With the highest `HIDE_UP_TO` (55,000) and 1,000 pollers, that equals SQS's limit of 120,000. If a handler
+/// crashes, or Lambda loses a deletion, more messages stay hidden: those of a batch for two hours, and the originals of
 /// moved messages for up to 12 hours.
 #[derive(Clone, Debug)]
 pub struct Room {
@@ -160,9 +160,9 @@ mod tests {
     }
 
     proptest! {
-        /// Checks the bound in the docs of [`Room`] in the worst case. Counts are a minute old, each environment hides
-        /// as many messages as it may as soon as it may, a batch is always in progress, and no message ever comes back.
-        /// Now and then, a new environment replaces an old one.
+        /// Checks the bound in the docs of [`Room`] in the worst case. Counts are a minute old, each environment uses
+        /// up its room as soon as it can, a batch is always in progress, and no message ever comes back. Now and then,
+        /// a new environment replaces an old one.
         #[test]
         fn messages_in_flight_are_bounded(
             most in 1..2_000u64,

@@ -10,7 +10,7 @@ use comeback_envelope::Style;
 use crate::setting_error::SettingError;
 use crate::time::seconds;
 
-/// A variable of the retry handler, as the table of settings describes it.
+/// An environment variable of the retry handler, as described in the table of settings.
 #[derive(Debug)]
 pub struct Setting {
     /// The variable's name, such as `MAX_AGE`.
@@ -32,7 +32,7 @@ pub enum Scope {
     Function,
     /// The setting applies to all events of the queue.
     Stack,
-    /// The setting belongs to the deployment in an AWS account, such as the URL of a queue. Simulations use their own
+    /// The setting, such as the URL of a queue, belongs to the deployment in an AWS account. Simulations use their own
     /// values.
     Deployment,
 }
@@ -63,7 +63,8 @@ pub enum Kind {
         /// The name of the setting whose value is the maximum.
         most: &'static str,
     },
-    /// A comma-separated list of durations like `Seconds`. No duration may be shorter than the one before it.
+    /// A comma-separated list of durations, each written like a `Seconds` value. No duration may be shorter than the
+    /// one before it.
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
@@ -80,7 +81,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A comma-separated list of globs.
     Globs,
-    /// Comma-separated function ARNs, whose names may contain `*`.
+    /// A comma-separated list of function ARNs, in which function names may contain `*`.
     Functions,
     /// Entries in the form of `POLICIES`: `PATTERN VARIABLE=VALUE …`.
     Policies,
@@ -91,8 +92,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The accepted range in words, such as `60 s to 1209600 s (14 days)`. If the kind has no range, the form of the
-    /// values.
+    /// The accepted range in words, such as `60 s to 1209600 s (14 days)`, or the form of the values if the kind has no
+    /// range.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -105,7 +106,7 @@ impl Kind {
         }
     }
 
-    /// Describes the form of the values, for an error.
+    /// Describes the form of the values, for an error message.
     fn form(&self) -> String {
         match self {
             Self::Seconds { .. } | Self::SecondsUpTo { .. } => {
@@ -296,7 +297,7 @@ macro_rules! settings {
         meaning: $meaning:literal,
         $($column:ident: $value:expr,)*
     })*) => {
-        /// Every variable of the retry handler, in the order of docs/settings.md.
+        /// Every environment variable of the retry handler, in the order of docs/settings.md.
         pub const SETTINGS: &[Setting] = &[$(Setting { name: $name, meaning: $meaning, $($column: $value),* }),*];
 
         /// The settings of a policy before they are checked. Durations are in seconds.
@@ -314,8 +315,8 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// Reads the settings from variables, through `lookup`. Returns an error for each variable that cannot be
-            /// read.
+            /// Reads the settings from environment variables, which `lookup` returns by name. Returns an error for each
+            /// variable that cannot be read.
             pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> (Self, Vec<SettingError>) {
                 let mut errors = Vec::new();
                 let settings = Self {

@@ -2,7 +2,7 @@
 
 use crate::arn::BadPattern;
 
-/// The reason for refusing a setting. A value outside its range is never clamped.
+/// The reason for refusing a setting. A value outside the setting's range is never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// The value cannot be read, because it is not in the form that the variable requires.
@@ -36,25 +36,25 @@ pub enum SettingError {
     /// `BACKOFFS` has too many entries.
     #[error("BACKOFFS has {given} ceilings; the maximum is {entries}")]
     ManyBackoffs {
-        /// The number of entries that were given.
+        /// The number of entries in `BACKOFFS`.
         given: usize,
-        /// The maximum number of entries.
+        /// Maximum number of entries in `BACKOFFS`.
         entries: usize,
     },
     /// An entry of `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
-        /// The entry that is out of range, in seconds.
+        /// The entry of `BACKOFFS` that is out of range, in seconds.
         ceiling: u64,
-        /// The accepted range, in words.
+        /// The accepted range of an entry of `BACKOFFS`, in words.
         range: String,
     },
     /// An entry of `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The longer entry, in seconds.
+        /// The longer entry of `BACKOFFS`, in seconds.
         from: u64,
-        /// The shorter entry that follows, in seconds.
+        /// The shorter entry of `BACKOFFS` that follows, in seconds.
         to: u64,
     },
     /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no
@@ -73,9 +73,9 @@ pub enum SettingError {
     /// An entry of `TARGET_FUNCTIONS` is not a function pattern.
     #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
     TargetFunction {
-        /// The entry as it was written.
+        /// The entry of `TARGET_FUNCTIONS`, as written.
         entry: String,
-        /// The problem with the entry.
+        /// The problem with the entry of `TARGET_FUNCTIONS`.
         problem: BadPattern,
     },
     /// An entry of `TARGET_FUNCTIONS` names the handler itself.
@@ -84,9 +84,9 @@ pub enum SettingError {
     /// An entry of `POLICIES` is refused.
     #[error("POLICIES entry {entry:?} {problem}")]
     PolicyEntry {
-        /// The entry as it was written.
+        /// The entry of `POLICIES`, as written.
         entry: String,
-        /// The problem with the entry.
+        /// The problem with the entry of `POLICIES`.
         problem: BadEntry,
     },
 }
@@ -98,27 +98,27 @@ fn way_out(base: u64, max: u64) -> &'static str {
 /// The reason for refusing an entry of `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEntry {
-    /// The entry's first word is not a function pattern.
+    /// The first word of the `POLICIES` entry is not a function pattern.
     #[error("{0}")]
     Pattern(BadPattern),
-    /// The entry sets no variable.
+    /// The `POLICIES` entry sets no variable.
     #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
     Nothing,
-    /// The entry has a word without `=`.
+    /// The `POLICIES` entry has a word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// The entry sets a variable that is unknown or queue-wide, and so cannot be set by an entry.
+    /// The `POLICIES` entry sets a variable that is unknown or queue-wide, and so cannot be set by an entry.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
         /// The variable's name, such as `MAX_AGE`.
         name: String,
-        /// The names of the variables that an entry can set, separated by commas.
+        /// The names of the variables that an entry of `POLICIES` can set, separated by commas.
         names: String,
     },
-    /// The entry sets a variable twice.
+    /// The `POLICIES` entry sets a variable twice.
     #[error("sets {0} twice")]
     Twice(String),
-    /// The policy that would result from the entry is refused.
+    /// The policy that would result from the `POLICIES` entry is refused.
     #[error("is refused: {0}")]
     Refused(Box<SettingError>),
 }

@@ -1,4 +1,4 @@
-//! The table of the retry handler's variables. The readers, the errors, the command's flags and the rows in
+//! The table of the retry handler's environment variables. The readers, the errors, the command's flags and the rows in
 //! docs/settings.md all come from this table.
 
 use std::ops::RangeInclusive;

@@ -85,7 +85,8 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// The reason why the body inside a wrapper is not a failure record; `None` if the body is a failure record.
+/// The reason why a body taken out of an SNS or EventBridge message is not a failure record; `None` if the body is a
+/// failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // The wrapped body may itself be wrapped, any number of times, so calling `named` here could recurse without limit.

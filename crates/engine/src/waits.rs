@@ -1,4 +1,4 @@
-//! The waits after failed actions, and how the wait of a moved message is divided into hops. A hop is the delay of one
+//! The waits after failed actions, and the division of a moved message's wait into hops. A hop is the delay of one
 //! move.
 
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ use crate::timing::LONGEST_AFTER_FAILURE;
 
 /// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted the call and the event fails again,
 /// that failure starts a chain of retries of its own, and so does every repeat of the call. With an hour between
-/// repeats, an outage of up to an hour can double an event only once.
+/// repeats, an outage of up to an hour can duplicate an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
@@ -40,14 +40,14 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// Creates a wait of whole seconds from `now`. The wait cannot be computed from the message's own data, so a copy
-    /// of the message carries its end in an attribute.
+    /// of the message carries the end of the wait in an attribute.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait that a moved message records in its attribute, because an earlier call failed or the
-    /// function was paused. `None` if the message records no wait, or if the wait is over.
+    /// The rest of the wait that a moved message records in its attribute after a failed call or during a pause. `None`
+    /// if the message records no wait, or if the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -62,7 +62,7 @@ impl Wait {
     }
 
     /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
-    /// the answer. The engine reads no clock, so it cannot measure when that is.
+    /// the answer. The engine reads no clock, so it cannot tell when that is.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -83,17 +83,17 @@ impl Wait {
     }
 }
 
-/// Draws the wait after a failed call: full jitter under min(3,600 s, 2^receive count).
+/// Draws the wait after a failed call: full jitter up to min(3,600 s, 2^receive count).
 fn after_failure(record: &Record) -> Duration {
     let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
     let retry = u64::from(record.receive_count) + 1;
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that guards a call. The call may be accepted even if the handler gets no answer. So the
-/// message is hidden as it is after an unanswered call, but the time counts from the last moment at which this handler
-/// can make the call. The guard always outlasts the handler; otherwise the message would come back while its call is
-/// under way.
+/// The visibility timeout that hides a message before its re-invocation or move, because that call may be accepted even
+/// if the handler gets no answer. The message is hidden for as long as after an unanswered call, counted from the last
+/// moment at which this handler can make the call. The timeout always outlasts the handler; otherwise the message would
+/// come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }

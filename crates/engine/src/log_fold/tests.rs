@@ -130,7 +130,7 @@ fn settled_messages_take_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// The expected state of a message, computed from all its lines at once, whereas the fold takes one line after another.
+/// The expected state of a message, computed from all its lines at once, whereas the fold takes one line at a time.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {

@@ -315,7 +315,8 @@ fn a_forged_text_cannot_make_a_line_long() {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
 
-/// The names in the first column of the table with the header `head`, in section "The log" of docs/what-happens-to.md.
+/// The names in the first column of the table with the header `head`, in the section "The log" of
+/// docs/what-happens-to.md.
 fn documented(head: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let (_, log) = page.split_once("\n## The log\n").unwrap();

@@ -1,5 +1,5 @@
-//! A stand-in for the AWS account. It records the handler's calls, and fails them as the test plans. This file also has
-//! an executor that runs the account's futures and cannot hang.
+//! A stand-in for the AWS account. It records the handler's calls, and fails the ones that the test selects. This file
+//! also has an executor that runs the account's futures and cannot hang.
 
 pub(crate) mod queue;
 
@@ -75,9 +75,9 @@ pub(crate) struct World<'w> {
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
     pub(crate) send: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
-    /// Returns the number of messages in flight and when they were counted; `None` if the count fails.
+    /// Returns the number of messages in flight and the time of the count; `None` if the count fails.
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
-    /// Returns the value of the parameter that holds the pauses, or the failure to read it.
+    /// Returns the value of the parameter that holds the pauses, or the error from reading it.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// The messages that SQS hid, each with its receipt handle and its visibility timeout in seconds.
@@ -90,12 +90,12 @@ pub(crate) struct World<'w> {
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     /// The copies that the retry queue accepted.
     pub(crate) copies: RefCell<Vec<Copy>>,
-    /// The number of polls that an `Invoke` stays pending.
+    /// The number of polls for which an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
     /// The number of invokes, reads of the pauses, and counts that have started but not ended.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// For each call that takes `past_deadline`: the value that it returned once the call had started.
+    /// For each call that takes `past_deadline`, the value that `past_deadline` returned during the call.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }

@@ -1,6 +1,6 @@
-//! Tests of the calls for a batch: their grouping, their order, which of them run concurrently, and that a duplicate in
-//! the batch is handled only once. They also test that a message is kept, hidden or dead-lettered if its call fails or
-//! must not start, or while no function may be re-invoked.
+//! Tests of the calls for a batch: how they are grouped, the order in which they are made, and which of them run
+//! concurrently. Other tests check that a duplicate in a batch is handled only once, and what happens to a message if
+//! its call fails or must not start, or if no function is attached.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -128,7 +128,7 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// The first call to hide the message fails and the second succeeds. So the message waits in the queue, although no
+/// The first call to hide the message fails, and the second succeeds. So the message waits in the queue, although no
 /// room is left.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
@@ -145,7 +145,7 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
 }
 
 /// Two messages cannot be hidden before their re-invocations, and the re-invocations are throttled. These two messages
-/// take the room, so the third message is moved.
+/// use up the room, so the third message is moved.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);
@@ -460,7 +460,7 @@ fn without_targets_every_message_is_kept() {
     }
 }
 
-/// A message that SQS would soon delete is dead-lettered, because that needs no attached function.
+/// A message that SQS would soon delete is dead-lettered, because a dead-letter does not need an attached function.
 #[test]
 fn without_targets_messages_are_dead_lettered_in_time() {
     let world = World::default();

@@ -225,7 +225,8 @@ proptest! {
     }
 
     /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is in
-    /// flight. Every line about a message that waits only for its backoff, and for over two minutes, has a handle.
+    /// flight. If a message waits for more than two minutes, and only for its backoff, every line about it has a
+    /// handle.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

@@ -47,7 +47,7 @@ fn is_cancelled(record: &Record, more: &str) -> bool {
     }
 }
 
-/// A message on its second receive, whose event failed this many seconds after [`T0`].
+/// A message on its second receive. Its event failed this many seconds after [`T0`].
 fn failed(second: u64) -> Record {
     Record { sent: at(second), first_receive: at(second + 1), ..received_again(body("7")) }
 }

@@ -183,7 +183,7 @@ fn payload_too_large_counts_the_new_envelope() {
     }
 }
 
-/// The first case breaks only the last rule, and each further case one more. The first broken rule gives the reason.
+/// The first message breaks only one rule. Each further message also breaks an earlier rule, which gives the reason.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {
@@ -435,8 +435,8 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// The due times of events in flight come from these seeds. An update with another hash or generator would change the
-/// due times.
+/// The due times of events in flight come from these seeds. An update that changes the hash or the generator would
+/// change these due times.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -8,7 +8,7 @@ const DAY: u64 = 86_400;
 /// When the event failed, according to the record that [`body`] returns.
 const FAILED_AT: Timestamp = Timestamp::from_millis(T0.as_millis() + 145);
 
-/// A message on its first receive, whose event failed with this error.
+/// A message on its first receive. Its event failed with this error.
 fn failed_with(error_type: &str, message: &str) -> Record {
     let message = serde_json::to_string(message).expect("text is JSON");
     record(replaced(&replaced(&body("7"), "Timeout", error_type), r#""too slow""#, &message))

@@ -27,7 +27,8 @@ fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {
     Protocol { policy, failed: vec![TARGET], faults: 2, outage: Duration::from_secs(600) }
 }
 
-/// A protocol with at most two retries, one minute and two minutes after their failures.
+/// A protocol with at most two retries: the first comes one minute and the second two minutes after the previous
+/// failure.
 fn two_retries() -> Protocol {
     protocol(|_| {})
 }

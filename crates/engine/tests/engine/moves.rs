@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use crate::account::{Batch, Call, Copy, Invoke, World, with_room};
 use crate::support::*;
 
-/// A policy under which every message that waits is moved.
+/// A policy under which every waiting message is moved.
 fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message whose event waits for retry 12. The delay of 2,048 s takes three hops.
+/// A message whose event is waiting for retry 12. The delay of 2,048 s takes three hops.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }

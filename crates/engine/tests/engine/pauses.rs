@@ -13,7 +13,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 /// A document with pauses of [`ORDERS`]. Each pause has a start and an end, in seconds after the first failure, and a
-/// spread in seconds. Start and end may be negative.
+/// spread in seconds. The start and the end may be negative.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -28,7 +28,7 @@ fn of_targets(all: &[(&str, i64, Option<i64>, u64)]) -> Pauses {
     Pauses::read(&format!(r#"{{"v":1,"pauses":[{}]}}"#, all.join(","))).expect("pauses")
 }
 
-/// A message on its second receive, whose first receive was `first_receive` seconds after the first failure.
+/// A message on its second receive. The first receive was `first_receive` seconds after the first failure.
 fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
@@ -270,7 +270,7 @@ struct Life {
 /// Start, actual end and planned end of a pause, in seconds after the first failure. All three may be negative.
 type Span = (i64, i64, Option<i64>);
 
-/// All pauses of the function, with the same spread.
+/// All pauses of the function, which share one spread.
 struct Paused<'a> {
     spans: &'a [Span],
     spread: u64,
@@ -356,7 +356,7 @@ proptest! {
 }
 
 /// An environment that has not noticed the early end brings the event back after the planned end. An environment that
-/// has read the earlier end must then still have time to retry the event.
+/// has noticed it must then still have time to retry the event.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

@@ -18,7 +18,7 @@ fn waits() -> Policy {
     policy(|settings| settings.base_backoff = settings.max_backoff)
 }
 
-/// A message on its second receive, whose event failed at [`T0`].
+/// A message on its second receive. Its event failed at [`T0`].
 fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }

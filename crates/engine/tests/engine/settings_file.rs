@@ -1,5 +1,5 @@
 //! Tests of `infra/src/settings.json`, the table of settings for other languages. The CDK construct validates settings
-//! with this file, and the tests of the SQS consumers compare the consumers' ranges with the file. After a change to
+//! against this file, and the tests of the SQS consumers compare the consumers' ranges with the file. After a change to
 //! the table, rewrite the file with `UPDATE_EXPECT=1 cargo test -p comeback-engine --test engine settings_file`.
 
 use std::collections::BTreeMap;

@@ -28,7 +28,8 @@ pub(super) struct State {
     /// Received messages that the handler has not handled yet.
     deliveries: Vec<Message<Failed>>,
     invocations: Vec<Invocation>,
-    /// The number of times that each event has ended as a success, and as a dead-letter.
+    /// For each event, the number of times that it has succeeded, and the number of times that it has been
+    /// dead-lettered.
     ends: Vec<(u8, u8)>,
     faults: u8,
 }
@@ -85,7 +86,7 @@ impl Fault {
         Self::SendAnswerLost,
     ];
 
-    /// Returns true if this fault strikes one of `calls`.
+    /// Returns true if this fault affects one of `calls`.
     fn struck(self, calls: &[Call]) -> bool {
         calls.iter().any(|call| match self {
             Self::NeverHandled => false,
