@@ -1,4 +1,4 @@
-//! The AWS account and region of a command, and the identity that makes the command's calls.
+//! The AWS account and region that a command works in, and the identity that makes the command's calls.
 
 use std::fmt;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The current time by the account's clock. A simulated account has its own clock.
+    /// The current time on the account's clock. A simulated account has its own clock.
     pub fn now(&self) -> Timestamp {
         self.aws.now()
     }

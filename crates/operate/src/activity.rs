@@ -30,8 +30,8 @@ pub struct Recorded {
     deployment: Deployment,
 }
 
-/// Reads the changes recorded in the period of length `since` that ends now. If `since` is `None`, reads all changes
-/// that the log still has.
+/// Reads the recorded changes that are no older than `since`. If `since` is `None`, reads all changes that are still in
+/// the log.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Re
         }
     };
     let read = lines.pages(&operator.account, take);
-    // If the log group or its stream does not exist, nothing was recorded yet.
+    // If the log group or its stream does not exist, nothing has been recorded yet.
     operator.interrupt.or(read).await?;
     changes.sort_by_key(|entry| Reverse(entry.at));
     Ok(Recorded { since, changes, newer, deployment })
@@ -156,7 +156,7 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Performs a change. Returns the change's result, and the notes that the operator would see.
+    /// Performs a change. Returns the result and the notes that the operator would see.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
         let Ok(Ended::Done { layout, not_recorded, result, .. }) =
             Planned::of(change).await.unwrap().perform().await

@@ -1,4 +1,4 @@
-//! The address of a deployment: the stack or handler, the region and the profile that a command's flags name.
+//! The address of a deployment: the stack or handler, the region and the profile that a command's flags specify.
 
 #[cfg(feature = "sdk")]
 use crate::account::Account;
@@ -9,7 +9,7 @@ use crate::command::command_line;
 use crate::failure::Failure;
 use crate::operator::Which;
 
-/// The stack that a command works on if its flags name no deployment.
+/// The stack that a command works on if its flags do not name a deployment.
 pub const DEFAULT_STACK: &str = "comeback";
 
 /// The address of a deployment: its name, region and profile.
@@ -46,11 +46,12 @@ impl Address {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }
 
-    /// Connects to the AWS account with the same region, profile and credentials as the AWS CLI.
+    /// Connects to the AWS account with this region and profile. Uses the same configuration files and environment
+    /// variables as the AWS CLI.
     ///
     /// # Errors
     ///
-    /// Fails as [`SdkAws::connect`] does.
+    /// Fails for the same reasons as [`SdkAws::connect`].
     #[cfg(feature = "sdk")]
     pub async fn connect(&self) -> Result<Account, Failure> {
         let (aws, mut place) = SdkAws::connect(self.region.as_deref(), self.profile.as_deref()).await?;

@@ -25,7 +25,7 @@ pub struct Alarm {
     /// True if the alarm has an action, enabled or not.
     #[serde(skip)]
     pub has_action: bool,
-    /// The alarm's description, or a remark that it has none.
+    /// The alarm's description, or a remark that the alarm has none.
     #[serde(skip)]
     pub description: String,
     /// The part of the deployment that the alarm watches.
@@ -33,14 +33,14 @@ pub struct Alarm {
     pub watched: Watched,
 }
 
-/// The part of a deployment that an alarm watches. If the alarm is raised, an operator looks there for the cause.
+/// The part of a deployment that an alarm watches. When the alarm goes off, the operator looks there for the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// The number of dead-letters in the dead-letter queue.
     DeadLetters,
-    /// Dead-letters whose event payload was lost.
+    /// Dead-letters whose event payloads were lost.
     LostPayloads,
-    /// The failed events that Lambda drops for the named function.
+    /// The failed events that Lambda drops for the function with this name.
     Lost(String),
     /// Failed invocations of the handler, or error lines in its log.
     Errors,
@@ -90,7 +90,7 @@ impl Alarm {
     }
 }
 
-/// The part of the deployment that an alarm watches; `None` if it watches no part of this deployment.
+/// The part of the deployment that an alarm watches; `None` if the alarm does not watch this deployment.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -129,7 +129,7 @@ fn lost_suffix(function: &str) -> String {
     format!("-lost-{function}")
 }
 
-/// Returns true if another deployment's `attach` created the alarm.
+/// Returns true if `attach` created the alarm for another deployment.
 fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -> bool {
     let name = &alarm.name;
     name.ends_with(&lost_suffix(function)) && *name != lost_alarm(deployment, function)
@@ -154,11 +154,11 @@ fn description(deployment: &Deployment, function: &str) -> String {
 pub struct Losses {
     /// The name of the alarm that `attach` creates for the function.
     pub alarm: String,
-    /// True if the alarm that `attach` creates exists.
+    /// True if `attach` has already created an alarm for the function.
     pub ours: bool,
-    /// True if the alarm that `attach` creates exists but has no action.
+    /// True if the alarm that `attach` created has no action.
     pub is_silent: bool,
-    /// True if another alarm already watches the same dropped events, such as an alarm of the CDK construct.
+    /// True if another alarm, such as one that the CDK construct created, counts the same dropped events.
     pub others: bool,
     /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms. In this case,
     /// `attach` creates no alarm either.
@@ -193,8 +193,8 @@ impl Losses {
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Keeps only SNS topics. The new alarm would also run other actions, such as scaling, whenever it returns
-            // to `OK`.
+            // Keeps only SNS topics: the new alarm would run any other action, such as scaling, not only when it is
+            // raised but also when it returns to `OK`.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }
@@ -214,8 +214,8 @@ impl Losses {
     }
 }
 
-/// The ARN of an SNS topic that the alarms of a deployment can notify. The ARN has no characters that are special in a
-/// shell.
+/// The ARN of an SNS topic that the alarms of a deployment can notify. The ARN contains no characters that are special
+/// in a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicArn(String);
 

@@ -2,8 +2,8 @@
 //! function is detached, Lambda alone handles the function's failed events.
 //!
 //! An `Attachment` holds all facts about one function. The plan to attach or detach the function is made from these
-//! facts alone, without further calls, and its steps are in a safe order. Comeback keeps no other state, so the next
-//! run after an interruption makes a new plan.
+//! facts alone, without further calls, and its steps are in a safe order. Comeback does not save its progress: after an
+//! interruption, the next run makes a new plan.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

@@ -1,10 +1,10 @@
-//! The AWS calls that Comeback's commands and console make: one trait, with types that do not depend on the AWS SDK.
+//! The AWS calls that Comeback's commands and console make: a trait and its types, which do not depend on the AWS SDK.
 //!
-//! [`Aws`] has one implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory, `simulated::SimulatedAws`, for
-//! tests and demonstrations, which the feature `simulated` enables. Each method stands for one AWS operation. A method
-//! reads all pages of a response, unless the caller may want to stop between pages. A read of a resource that does not
-//! exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the resource. The clock is part
-//! of the account, because a simulated account has its own clock.
+//! [`Aws`] has two implementations: [`sdk::SdkAws`], which uses the AWS SDK, and `simulated::SimulatedAws`, which works
+//! in memory. The latter is for tests and demonstrations and needs the feature `simulated`. Each method stands for one
+//! AWS operation. A method reads all pages of a response, unless the caller may want to stop between pages. A read of a
+//! resource that does not exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the
+//! resource. The trait also has a clock, because a simulated account has its own time.
 
 #[cfg(feature = "sdk")]
 pub mod sdk;
@@ -21,25 +21,25 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// The AWS calls that read and change an account, in one region.
+/// The AWS calls that read and change an account in one region.
 ///
 /// The futures need not be `Send`: a command or a console runs entirely on one thread.
 #[async_trait(?Send)]
 pub trait Aws: fmt::Debug {
-    /// Returns the current time by the account's clock.
+    /// Returns the current time on the account's clock.
     fn now(&self) -> Timestamp;
 
-    /// Waits for a duration by the account's clock.
+    /// Waits for a duration, measured by the account's clock.
     async fn sleep(&self, duration: Duration);
 
     /// `lambda:GetFunction`: reads a function, or one of its versions or aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
     /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Unlike `lambda:GetFunction`, this
-    /// call does not need the permission to read tags and concurrency.
+    /// call does not need permission to read tags and concurrency.
     async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure>;
 
-    /// `lambda:ListFunctions`: lists all functions of the region. `of` names the subject of the call in an error.
+    /// `lambda:ListFunctions`: lists all functions in the region. `of` is the resource that an error names.
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure>;
 
     /// `lambda:ListTags`: reads a function's tags.
@@ -56,8 +56,8 @@ pub trait Aws: fmt::Debug {
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
     /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. Returns
-    /// false if Lambda refuses the destination because the permission to send to it is too new: it takes effect after a
-    /// few seconds.
+    /// false if Lambda refuses the destination because the permission to send to it has not taken effect yet. A new
+    /// permission takes effect after a few seconds.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -72,7 +72,7 @@ pub trait Aws: fmt::Debug {
     /// `lambda:GetFunctionRecursionConfig`: returns true if recursive loops are allowed.
     async fn recursion_allowed(&self, name: &str) -> Result<bool, Failure>;
 
-    /// `lambda:PutFunctionRecursionConfig`: allows or forbids recursive loops of a function.
+    /// `lambda:PutFunctionRecursionConfig`: allows or forbids recursive loops for a function.
     async fn allow_recursion(&self, name: &str, allowed: bool) -> Result<(), Failure>;
 
     /// `lambda:ListEventSourceMappings`: lists the mappings that feed a function from SQS queues.
@@ -108,21 +108,21 @@ pub trait Aws: fmt::Debug {
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
     /// `sqs:ReceiveMessage`: receives up to ten messages. An empty result may also mean that the queue has reached its
-    /// limit of messages in flight.
+    /// limit on messages in flight.
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure>;
 
-    /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS did not answer, the
+    /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS does not respond, the
     /// result is a failure, although SQS may have accepted the message. Calls `paused` before each pause that SQS
-    /// requests.
+    /// requests (`Retry-After`).
     async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults;
 
     /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each message.
     async fn delete(&self, url: &str, receipt_handles: Vec<String>, paused: Paused<'_>) -> EntryResults;
 
-    /// `sqs:ChangeMessageVisibility`: hides each message for its duration, counted from now. A duration of zero makes
-    /// the message visible. An unanswered call is repeated only if `repeats` is true. If the handler processes the
-    /// messages, `repeats` must be false: after a first call that took effect, the handler may have received a message
-    /// and hidden it again, and a second call would overwrite the handler's visibility timeout.
+    /// `sqs:ChangeMessageVisibility`: hides each message for the given duration, counted from now. A duration of zero
+    /// makes the message visible. An unanswered call is repeated only if `repeats` is true. If a handler receives from
+    /// the queue, `repeats` must be false: once a first call has taken effect, the handler may receive a message and
+    /// hide it, and a second call would overwrite the handler's visibility timeout.
     async fn hide(
         &self,
         url: &str,
@@ -134,12 +134,12 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: reads the versions of a parameter that SSM keeps, the oldest first. The result is
+    /// `ssm:GetParameterHistory`: reads the versions that SSM has kept of a parameter, oldest first. The result is
     /// empty if the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
     /// `ssm:PutParameter`: writes a parameter, and returns the number of the new version. Returns `None` if somebody
-    /// else is writing the parameter at the moment, or if `new` is true and the parameter already exists.
+    /// else is writing the parameter at the same time, or if `new` is true and the parameter already exists.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
     /// `logs:FilterLogEvents`: reads one page of log lines. Returns `None` if the log group, or the log stream that the
@@ -165,11 +165,10 @@ pub trait Aws: fmt::Debug {
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the points of each series. `of` names the series in an error.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` is the resource that an error names.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: reads all metric alarms of the region. `of` names the purpose of the call in an
-    /// error.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. `of` is the resource that an error names.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
@@ -181,10 +180,10 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` names the stack in an error.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` is the stack that an error names.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
-    /// `cloudformation:DescribeStackEvents`: reads the events of a stack, the newest first.
+    /// `cloudformation:DescribeStackEvents`: reads the events of a stack, newest first.
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure>;
 
     /// `cloudformation:UpdateStack`: changes one parameter of a stack. The stack's template and other parameters stay
@@ -210,8 +209,8 @@ pub trait Aws: fmt::Debug {
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback for the pauses that SQS requests during a batch of calls. Its arguments are the length of the next pause
-/// and the reason.
+/// A callback for the pauses that SQS requests (`Retry-After`) during batch calls. Its arguments are the length of the
+/// next pause and the reason for it.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
@@ -232,7 +231,7 @@ pub struct Function {
 pub struct Configuration {
     /// The function's name; empty if Lambda returned none.
     pub name: String,
-    /// The function's ARN, with the requested qualifier; empty if Lambda returned none.
+    /// The function's ARN, including the requested qualifier; empty if Lambda returned none.
     pub arn: String,
     /// The ARN of the function's execution role; empty if Lambda returned none.
     pub role_arn: String,
@@ -242,12 +241,12 @@ pub struct Configuration {
     pub timeout: Duration,
     /// The environment variables; empty if Lambda could not return them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why Lambda could not return the variables, such as a KMS key that the caller may not use. `None` if
+    /// The reason why Lambda could not return the variables, such as a lack of permission to use the KMS key. `None` if
     /// Lambda returned the variables.
     pub variables_error: Option<String>,
     /// The log group in the function's configuration; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
-    /// The lowest level of the lines that the function may log, such as `WARN`; `None` if no level is set.
+    /// The lowest level at which the function logs lines, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
     /// The ARN of the queue or topic in the function's own `DeadLetterConfig`; `None` if none is set.
     pub dead_letter: Option<String>,
@@ -269,7 +268,7 @@ pub enum UpdateStatus {
     Done,
     /// The update is in progress.
     InProgress,
-    /// The update failed, for the reason that Lambda gives.
+    /// The update failed; the text is the reason that Lambda gives.
     Failed(String),
 }
 
@@ -294,7 +293,7 @@ pub struct InvokeSettings {
 /// Lambda's limit on concurrent invocations per provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
-/// An event source mapping: Lambda reads messages from a queue, and passes them to a function.
+/// An event source mapping, through which Lambda passes messages from a queue to a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The mapping's id, which is a UUID.
@@ -307,18 +306,19 @@ pub struct Mapping {
     pub state: String,
     /// The maximum number of messages per batch.
     pub batch_size: i32,
-    /// The maximum time that Lambda gathers messages for a batch.
+    /// The longest time for which Lambda gathers messages into a batch.
     pub window: Duration,
     /// True if the function can report individual messages of a batch as failed (`ReportBatchItemFailures`).
     pub reports_failures: bool,
     /// The maximum number of concurrent invocations; `None` means no limit.
     pub maximum_concurrency: Option<i32>,
-    /// The maximum number of pollers in provisioned mode, which has no `MaximumConcurrency`. `None` in any other mode.
+    /// The maximum number of pollers in provisioned mode, which has no `MaximumConcurrency`. `None` if the mapping is
+    /// not in provisioned mode.
     pub maximum_pollers: Option<i32>,
 }
 
 impl Mapping {
-    /// Returns true if the mapping passes messages to the handler, or is about to do so.
+    /// Returns true if the mapping passes messages to its function, or is about to do so.
     pub fn feeds(&self) -> bool {
         matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
     }
@@ -336,9 +336,10 @@ pub struct Executions {
 /// Options for a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The time that received messages stay hidden. With zero, received messages stay visible.
+    /// The time for which received messages stay hidden. If it is zero, they stay visible.
     pub visibility: Duration,
-    /// The longest wait for the first message. With zero, SQS queries only some of its servers and may miss messages.
+    /// The longest wait for the first message. If it is zero, SQS queries only some of its servers and may miss
+    /// messages.
     pub wait: Duration,
 }
 
@@ -347,7 +348,7 @@ pub struct Receive {
 pub struct Message {
     /// SQS's id for the message; empty if SQS returned none.
     pub id: String,
-    /// The handle with which the message can be deleted or hidden; `None` if SQS returned none.
+    /// The handle for deleting or hiding the message; `None` if SQS returned none.
     pub receipt_handle: Option<String>,
     /// The message's body; `None` if SQS returned none.
     pub body: Option<String>,
@@ -364,7 +365,7 @@ pub struct NewMessage {
     pub body: String,
     /// The message attributes, by name.
     pub attributes: BTreeMap<String, Attribute>,
-    /// The X-Ray trace header; `None` if the message belongs to no trace.
+    /// The X-Ray trace header; `None` if the message is not part of a trace.
     pub trace_header: Option<String>,
 }
 
@@ -390,12 +391,12 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The kind of failure. The kind determines whether other entries, or a later attempt with this entry, would also
-    /// fail.
+    /// The kind of failure. It tells whether the other entries would also fail, and whether another attempt might
+    /// succeed.
     pub kind: EntryFailureKind,
-    /// AWS's error code; empty if AWS did not answer.
+    /// AWS's error code; empty if AWS did not respond.
     pub code: String,
-    /// AWS's error code and message, or the problem that prevented an answer.
+    /// AWS's error code and message, or the problem that prevented a response.
     pub text: String,
 }
 
@@ -413,7 +414,7 @@ pub enum EntryFailureKind {
     Refused,
     /// The failure is temporary, so a later attempt may succeed.
     Transient,
-    /// The entry was not tried, because the batch ended first.
+    /// The entry was not tried, because the batch call ended early.
     NotTried,
 }
 
@@ -468,9 +469,9 @@ pub struct LogEvent {
 /// A CloudWatch log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGroup {
-    /// The time that the group keeps a line; `None` means forever.
+    /// The time for which the group keeps a line; `None` means forever.
     pub retention: Option<Duration>,
-    /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch names none.
+    /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch returned none.
     pub class: Option<String>,
 }
 
@@ -487,7 +488,7 @@ pub struct MetricQuery<'a> {
     pub until: Timestamp,
 }
 
-/// A metric to read, with the statistic to compute.
+/// A metric to read, and the statistic to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series<'a> {
     /// The metric's namespace, such as `AWS/SQS`.
@@ -509,7 +510,7 @@ pub struct MetricAlarm {
     pub description: String,
     /// The alarm's state: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// The ARNs that the alarm notifies when it enters state `ALARM`.
+    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters state `ALARM`.
     pub actions: Vec<String>,
     /// True if the alarm's actions are enabled.
     pub actions_enabled: bool,
@@ -520,9 +521,9 @@ pub struct MetricAlarm {
 /// A metric that an alarm watches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedMetric {
-    /// The metric's namespace, such as `AWS/SQS`; empty if CloudWatch names none.
+    /// The metric's namespace, such as `AWS/SQS`; empty if CloudWatch returned none.
     pub namespace: String,
-    /// The metric's name; empty if CloudWatch names none.
+    /// The metric's name; empty if CloudWatch returned none.
     pub name: String,
     /// The metric's dimensions, by name.
     pub dimensions: BTreeMap<String, String>,
@@ -537,7 +538,8 @@ pub struct NewAlarm {
     pub description: String,
     /// The metric that the alarm watches.
     pub metric: WatchedMetric,
-    /// The ARNs that the alarm notifies when it enters state `ALARM`, and when it returns to `OK`.
+    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters state `ALARM` and when it
+    /// returns to `OK`.
     pub actions: Vec<String>,
 }
 
@@ -583,9 +585,9 @@ pub struct StackEvent {
     pub reason: Option<String>,
 }
 
-/// The answer of IAM's policy simulator to the question whether a role may perform an action. The simulator considers
-/// the role's policies, the role's permissions boundary and the organization's policies. The simulator ignores the
-/// policy of the resource, such as a queue's policy.
+/// The verdict of IAM's policy simulator on whether a role may perform an action. The simulator considers the role's
+/// policies, the role's permissions boundary and the organization's policies. It ignores the resource's own policy,
+/// such as a queue's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -593,7 +595,7 @@ pub enum Verdict {
     Allowed,
     /// No policy allows the action.
     NotAllowed,
-    /// A policy denies the action, so no further policy can allow it.
+    /// A policy denies the action, so no other policy can allow it.
     Denied,
 }
 
@@ -602,8 +604,8 @@ pub enum Verdict {
 pub struct Key {
     /// The key's ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// True if AWS manages the key for one of its services. Everyone who may use the service may then use the key.
+    /// True if AWS manages the key for one of its services. Anyone who may use the service may then also use the key.
     pub is_managed_by_aws: bool,
-    /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS names none.
+    /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS returned none.
     pub state: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! Changes to a deployment, which are all planned, shown, confirmed and performed in the same way.
+//! Changes to a deployment. All of them are planned, shown, confirmed and performed in the same way.
 //!
 //! A [`Change`] is planned and then performed. [`Planned`] holds the plan for any kind of change. The terminal prints
 //! the plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a page, and
-//! performs the plan when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in
-//! a log line. The log line says who changed what, when and why, and how the change ended.
+//! performs it when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in a log
+//! line, which says who changed what, when and why, and how the change ended.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ pub trait Answer: Serialize {
     fn layout(&self) -> Layout;
 
     /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. The iterator
-    /// makes one row at a time, because there may be a hundred thousand rows.
+    /// builds one row at a time, because there may be a hundred thousand of them.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
@@ -41,9 +41,9 @@ pub trait Answer: Serialize {
 /// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan of the change. [`Plan::identity`] shows later whether the plan is still up to date.
+    /// The plan of the change. [`Plan::identity`] later shows whether the plan is still up to date.
     type Plan: Plan;
-    /// The result of the change: what was done, what was left, and what was not possible.
+    /// The result of the change: what was done, what was left undone, and what could not be done.
     type Done: Answer;
 
     /// Reads what the change depends on, and plans the change. Modifies nothing.
@@ -53,11 +53,11 @@ pub trait Change {
     /// Fails if the account cannot be read, or if the change is refused as a whole.
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
-    /// Performs a plan and reports progress. If the operator interrupts the work, stops before the next call to AWS.
+    /// Performs a plan and reports progress. Stops before the next call to AWS if the operator interrupts the work.
     ///
     /// # Errors
     ///
-    /// Fails if the change failed before anything was done.
+    /// Fails if an error ends the change before anything is done.
     async fn perform(&self, plan: &Self::Plan) -> Result<Performed<Self::Plan, Self::Done>, Failure>;
 
     /// The operator who makes the change.
@@ -67,7 +67,7 @@ pub trait Change {
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
-/// The plan of a change, which the operator confirms.
+/// The plan of a change. The operator confirms it.
 pub trait Plan: Answer + Clone {
     /// The part of the plan that the operator agrees to. Two plans with the same identity count as the same, even if
     /// other parts differ. By default, the identity is the plan's JSON.
@@ -82,12 +82,12 @@ pub trait Plan: Answer + Clone {
     fn log_group(&self) -> &str;
 }
 
-/// A yes-or-no question to the operator.
+/// A yes-or-no question for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The question's text, in lower case, with a question mark.
     pub text: String,
-    /// True if the command asks the question even with `--yes`, because the operator cannot foresee the question.
+    /// True for a question that the operator could not have expected. The command asks it even with `--yes`.
     pub in_person: bool,
 }
 
@@ -155,7 +155,7 @@ pub enum Ended {
     Outdated(Box<Planned>),
     /// The plan was performed.
     Done {
-        /// The layout in which the result is shown. The layout includes a note if the change could not be recorded.
+        /// The layout in which the result is shown, with a note if the change could not be recorded.
         layout: Layout,
         /// The reason why the change could not be recorded; `None` if it was recorded.
         not_recorded: Option<Failure>,
@@ -217,7 +217,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: an answer is plain JSON")
 }
 
-/// The failure to report if a plan is out of date and the program does not show the new plan.
+/// The error for a plan that is out of date, for programs that do not show the new plan.
 pub fn outdated() -> Failure {
     Failure::undone(Text::from("the plan is out of date, and nothing was changed; run the command again"))
 }

@@ -1,4 +1,4 @@
-//! The system clock. Only this file in the crate reads the clock.
+//! The system clock. No other file in this crate reads it.
 
 use std::time::SystemTime;
 

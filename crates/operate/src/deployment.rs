@@ -44,7 +44,7 @@ pub struct Deployment {
     pub timeout: Duration,
     /// The name of the handler's log group.
     pub log_group: String,
-    /// The lowest level of the lines that the handler may log, such as `WARN`; `None` if no level is set.
+    /// The lowest level of the handler's log lines that Lambda keeps, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
@@ -74,7 +74,7 @@ pub enum Stopped {
     NotFed,
 }
 
-/// The handler's treatment of the events of a function that is not on the allow-list.
+/// The handler's treatment of events from a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
@@ -86,7 +86,7 @@ pub enum Unlisted {
 }
 
 impl Unlisted {
-    /// The handler's treatment of the events of the function `arn`; `None` if the handler retries them.
+    /// The handler's treatment of events from the function `arn`; `None` if the handler retries them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -154,7 +154,7 @@ impl Deployment {
         }
     }
 
-    /// The text `shown`, which displays a function. A user interface may turn the text into a link to the function.
+    /// The text `shown`, marked as a reference to a function, so that a user interface can make it a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
@@ -187,7 +187,7 @@ impl Deployment {
     ///
     /// Fails with the settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        // Lambda sets these two variables. The handler checks with their values that it is not its own target.
+        // Lambda sets these two variables. The handler uses them to check that it is not its own target.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),

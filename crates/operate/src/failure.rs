@@ -2,7 +2,7 @@
 
 use crate::text::Text;
 
-/// The reason why a question has no answer, or a change was not made.
+/// The reason why a question has no answer, or why a change was not made.
 ///
 /// ```
 /// use comeback_operate::Failure;
@@ -53,7 +53,7 @@ impl Failure {
         Self::Interrupted(text.into())
     }
 
-    /// The message for the operator. The commands in the message are values, so that the console can show the commands
+    /// The message for the operator. The commands in the message are typed values, so that the console can show them
     /// as links.
     pub fn text(&self) -> Text {
         match self {
@@ -76,7 +76,7 @@ impl Failure {
     }
 }
 
-/// Borrows a fact, or clones the failure to read it.
+/// Borrows a value that was read, or clones the failure if it could not be read.
 pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }

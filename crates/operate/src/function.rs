@@ -20,15 +20,14 @@ pub struct FunctionName {
     pub place: Option<FunctionArn>,
     /// The function's name, without account, region and qualifier.
     pub name: String,
-    /// The alias or version. `None` if the name has no qualifier or has `$LATEST`, which stands for the unqualified
-    /// function.
+    /// The alias or version. `None` means the unqualified function. Its name may also be written with `:$LATEST`.
     pub qualifier: Option<String>,
     /// True if the name ends with `:$LATEST`. Such a name matches no alias or version.
     pub is_latest: bool,
 }
 
 impl FunctionName {
-    /// The name or ARN without a qualifier, for the parameter `FunctionName` of Lambda's API.
+    /// The name or ARN without a qualifier, for the `FunctionName` parameter of Lambda's API.
     pub fn unqualified(&self) -> String {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
@@ -87,8 +86,8 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The function's name for a suggested command. Returns the ARN instead if the function is outside the account or
-/// region of `home`, or if a command would parse the name as an option.
+/// The name to use for a function in a suggested command. This is the ARN if the function is outside the account or
+/// region of `home`, or if a command would parse the short name as an option.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
@@ -101,13 +100,13 @@ pub fn shown_name(arn: &str) -> &str {
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if the account or region of a function is not that of the handler `home`. Such a function cannot be
+/// Returns true if a function is outside the account or region of the handler `home`. Such a function cannot be
 /// attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// Advice to an operator about a function that is not in the handler's account and region.
+/// Advice for an operator about a function outside the handler's account or region.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }
@@ -138,10 +137,10 @@ pub struct Target {
     pub timeout: Duration,
     /// The settings for asynchronous invocations, by qualifier. The key `None` is the unqualified function.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// The reason why Comeback cannot retry this kind of function, with an alternative. `None` if the function can be
-    /// retried.
+    /// The reason why Comeback cannot retry this kind of function, and what to do instead. `None` if the function can
+    /// be retried.
     pub unfit: Option<&'static str>,
-    /// True if Lambda allows recursive loops of this function.
+    /// True if Lambda allows recursive loops for this function.
     pub recursion_allowed: bool,
     /// The function's reserved concurrency. `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
@@ -156,7 +155,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Fails if the function does not exist, or cannot be read.
+    /// Fails if the function does not exist or cannot be read.
     pub async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
         let own = get_function(account, &function.unqualified()).await?;
         Self::of(account, function, own).await
@@ -174,8 +173,8 @@ impl Target {
         }
     }
 
-    /// Reads the settings of the function's qualifier. The tags and the reserved concurrency come from `own`, which
-    /// describes the unqualified function.
+    /// Reads the settings of the requested alias or version. `own` describes the unqualified function, and provides the
+    /// tags and the reserved concurrency.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -271,7 +270,7 @@ pub const ELSEWHERE: &str = "name the stack with --stack, its region with --regi
 ///
 /// # Errors
 ///
-/// Fails if the function does not exist, or cannot be read.
+/// Fails if the function does not exist or cannot be read.
 pub async fn get_function(account: &Account, name: &str) -> Result<Function, Failure> {
     let found = account.aws.function(name, None).await?;
     let (name, place) = (short_name(name), &account.place);
@@ -283,7 +282,7 @@ mod tests {
     use super::*;
 
     impl Target {
-        /// A test function named `orders`, which is not attached.
+        /// An unattached test function named `orders`.
         pub(crate) fn sample() -> Self {
             Self {
                 name: "orders".into(),

@@ -34,7 +34,7 @@ pub fn parameter_of(variable: &str) -> String {
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
-/// The longest value of a stack parameter that CloudFormation accepts, in bytes.
+/// The maximum length of a stack parameter's value, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
 /// The maximum size of a function's environment variables, in bytes, measured as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
@@ -43,13 +43,13 @@ pub const ENVIRONMENT_BYTES: usize = 4_096;
 /// owns the handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
-    /// The parameter of the stack with this name.
+    /// A parameter of the handler's stack. The field is the stack's name.
     Stack(String),
-    /// The environment variable of the handler with this function name.
+    /// An environment variable of the handler. The field is the name of the handler's function.
     Function(String),
 }
 
-/// Adds an entry to an allow-list, unless the list already has it.
+/// Adds an entry to an allow-list, unless the list already contains it.
 pub fn list_with(list: &str, arn: &str) -> String {
     if entries(list).any(|entry| entry == arn) {
         return list.to_owned();
@@ -57,7 +57,7 @@ pub fn list_with(list: &str, arn: &str) -> String {
     entries(list).chain([arn]).collect::<Vec<_>>().join(",")
 }
 
-/// Removes the entries that name this function, with or without a qualifier. Patterns stay.
+/// Removes the entries that name this function, with or without a qualifier. Keeps patterns.
 pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
@@ -73,15 +73,15 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The time between two checks of an update's state. The checks end after half an hour.
+/// The interval between checks of an update's state. The checks end after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of consecutive checks that may show the stack as it was before the update. These checks take a
-/// minute.
+/// The maximum number of consecutive checks that may still show the stack as it was before the update. These checks
+/// take one minute.
 const CHECKS_UNSEEN: usize = 30;
 
-/// Reads the allow-list, edits it, and waits until the edit is in force. The list is read just before the edit, so that
-/// entries added by other operators are not lost.
+/// Reads the allow-list, edits it, and waits until the edit has taken effect. The list is read just before the edit,
+/// so that entries added by other operators are not lost.
 pub async fn edit(
     account: &Account,
     place: &SettingPlace,
@@ -162,7 +162,7 @@ async fn edit_parameter(
     ended(account, interrupt, check).await
 }
 
-/// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII, but a
+/// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII. A
 /// valid entry never contains `?`.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
@@ -203,7 +203,7 @@ impl Update {
     }
 }
 
-/// The reason for the first failed step in the stack's latest update.
+/// CloudFormation's reason for the first failure in the stack's latest update.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
     // The newest event comes first. The update began with an event of the stack itself.
     let events = account.aws.stack_events(name).await?;

@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period of the data points read from CloudWatch. The counts in both windows are sums of these data points.
+/// The period of the data points read from CloudWatch. The counts in each [`Window`] are sums of these data points.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// The counts for the last 3 hours and the last 24 hours. CloudWatch's data is a few minutes late, so the last step of
-/// each window is incomplete.
+/// Counts of arrivals, retries and dead-letters for the last 3 hours and the last 24 hours. CloudWatch's data is a few
+/// minutes late, so the last step of each window is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     /// The time when CloudWatch was read.
@@ -33,9 +33,9 @@ struct Window {
     /// The start of the first step.
     from: Timestamp,
     step_seconds: u64,
-    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves.
+    /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.
     arrived: Option<Counts>,
-    /// Messages deleted from the retry queue, minus dead-lettered messages: retries and moves.
+    /// Messages that were retried or moved: all messages deleted from the retry queue, minus the dead-lettered ones.
     retried: Option<Counts>,
     /// Messages sent to the dead-letter queue, including imported dead-letters.
     dead_lettered: Option<Counts>,
@@ -95,8 +95,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Sums the data points in each step of a window. The three metrics are messages sent to the retry queue, messages
-    /// deleted from the retry queue, and messages sent to the dead-letter queue.
+    /// Sums the data points in each step of a window. `points` holds three metrics: messages sent to the retry queue,
+    /// messages deleted from the retry queue, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -145,11 +145,11 @@ mod tests {
     use crate::aws::simulated::Sample;
     use crate::operator::{Operator, Which};
 
-    /// 15:47:20 on some day, so that the last steps begin at 15:45 and at 15:30.
+    /// 15:47:20 on an arbitrary day. The last 5-minute step begins at 15:45, and the last 30-minute step at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Reads counts of arrivals, deletions and dead-letters. Each data point is a pair of the minutes before 15:45 and
-    /// the count.
+    /// Reads counts of arrivals, deletions and dead-letters. Each data point is a pair: the number of minutes
+    /// before 15:45, and the count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

@@ -4,8 +4,8 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. The work checks for the signal between two calls to AWS. Once the
-/// signal is raised, the work makes its hidden dead-letters visible again, and reports what was done.
+/// An operator's signal to stop long-running work. The work checks for the signal between calls to AWS. Once the signal
+/// is raised, the work restores the visibility of the dead-letters that it hid, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
@@ -31,7 +31,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the interrupt is raised. If the sender is dropped first, waits forever.
+    /// Waits until the interrupt is raised. Waits forever if the sender is dropped first.
     pub async fn raised(&self) {
         if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;

@@ -27,11 +27,11 @@ pub enum Block {
     /// Events, the oldest first.
     Timeline(Vec<Moment>),
     /// The place for the answer's [`rows`](crate::Answer::rows), which are printed one per line under these column
-    /// heads.
+    /// headings.
     Rows(Vec<&'static str>),
-    /// A remark about the output. The terminal prints the remark to standard error, after `note: `.
+    /// A remark about the output. The terminal prints it to standard error, after `note: `.
     Note(Text),
-    /// A remark about a possible problem. The terminal prints the remark to standard error, after `warning: `.
+    /// A remark about a possible problem. The terminal prints it to standard error, after `warning: `.
     Warning(Text),
 }
 
@@ -65,26 +65,26 @@ pub struct Column {
     pub is_number: bool,
 }
 
-/// A title with text beside it, such as `Waiting` with `12 events`.
+/// A title with text beside it: `Waiting` with `12 events`, for example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// The title to the left of the text, such as `Waiting`.
     pub title: &'static str,
-    /// The count at the start of the text, and the separator after the count. `None` if the text does not begin with a
+    /// The count at the start of the text, and the separator after it. `None` if the text does not begin with a
     /// count. The count is drawn in the tone of the first line.
     pub count: Option<(u64, &'static str)>,
     /// The text after the count, on one or more lines.
     pub lines: Vec<Text>,
 }
 
-/// One or more counts over time, in steps of equal length.
+/// One or more lines of a chart: counts over time, in steps of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// The start of the first step.
     pub from: Timestamp,
     /// The length of a step.
     pub step: Duration,
-    /// The counts by name, such as `arrived`, each with a number for each step.
+    /// The lines of the chart. Each has a name, such as `arrived`, and a count for each step.
     pub lines: Vec<(&'static str, Vec<u64>)>,
 }
 
@@ -94,7 +94,7 @@ impl Fact {
         Self { title, count: None, lines }
     }
 
-    /// A fact whose text begins with a count. `rest`, if not empty, follows after a separator such as `, `.
+    /// A fact whose text begins with a count. If `rest` is not empty, it follows after a separator such as `, `.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
@@ -108,8 +108,8 @@ impl Fact {
         lines
     }
 
-    /// The first line without the count, but with the separator that follows the count. The text is empty if nothing
-    /// follows the count.
+    /// The first line without the count, but with the separator after the count. The text is empty if nothing follows
+    /// the count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
@@ -120,7 +120,7 @@ impl Fact {
 }
 
 impl Series {
-    /// The number of steps, which is the same for each count.
+    /// The number of steps. It is the same for every line.
     pub fn steps(&self) -> usize {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }
@@ -130,7 +130,7 @@ impl Series {
         self.from.saturating_add(self.step * step as u32)
     }
 
-    /// The total length of the series.
+    /// The total duration of the series.
     pub fn length(&self) -> Duration {
         self.step * self.steps() as u32
     }
@@ -144,7 +144,7 @@ impl Column {
 }
 
 impl Table {
-    /// An empty table with these column heads.
+    /// An empty table with these column headings.
     pub fn new<const N: usize>(heads: [&'static str; N]) -> Self {
         Self { columns: heads.map(Column::new).into(), rows: Vec::new() }
     }

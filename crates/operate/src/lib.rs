@@ -11,16 +11,16 @@
 //! | file | holds |
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
-//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | the operator, the deployment, the account and the time, and how work is followed and stopped |
+//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | the operator, the deployment, the account and the clock; following and stopping the work |
 //! | [`change`] | how every change is planned, performed and recorded |
 //! | [`operator_line`], [`mod@activity`] | the log line that records a change, and the output of `comeback history` |
 //! | [`status`], [`history`] | the state of a deployment, and its recent counts |
 //! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
 //! | [`recall`] | making hidden messages return once a request or the end of a pause has made them due |
 //! | [`waiting`], [`trace`] | which events are waiting, why, and until when; what happened to one event |
-//! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
-//! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |
-//! | [`attach`] | sending the failures of functions to a deployment, undoing that, and listing these functions |
+//! | [`dead`] | listing, showing, redriving, discarding and importing dead-letters |
+//! | [`mod@doctor`] | numbered checks, and the command that fixes each problem found |
+//! | [`attach`] | attaching functions to a deployment, detaching them, and listing them |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | formatting durations and counts, and escaping text that others wrote |
 //! | [`failure`] | why a question or a change failed |

@@ -1,4 +1,4 @@
-//! Searches in CloudWatch Logs, and the lines that the handler writes about messages.
+//! Searches CloudWatch Logs, and reads the lines that the handler writes about messages.
 
 use comeback_engine::{LogLine, Timestamp, What};
 
@@ -6,27 +6,27 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The maximum length of an id to search for, in bytes. A request id has 36 bytes, but an event key that a target chose
-/// may be longer.
+/// The maximum length of an id to search for, in bytes. A request id is 36 bytes long, but an event key that the target
+/// function chose may be longer.
 const LONGEST: usize = 256;
 
 /// The log levels that make a function leave out its INFO lines.
 pub(crate) const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 impl<'a> LogFilter<'a> {
-    /// Selects all lines of a log group from a time on.
+    /// Selects all lines written to a log group since a given time.
     pub(crate) fn since(group: &'a str, since: Timestamp) -> Self {
         Self { group, pattern: None, since, until: None, stream: None }
     }
 
     /// Selects only the lines that contain a term. An empty term selects every line. Fails if the term is too long, or
-    /// contains a quote or a backslash.
+    /// contains a quote, a backslash or a control character.
     pub(crate) fn containing(self, term: &str) -> Result<Self, Failure> {
         Ok(Self { pattern: pattern(term)?, ..self })
     }
 
     /// Passes each page of lines to `take` as soon as it arrives. Many pages are empty. The caller must check each
-    /// line, because some emulators of CloudWatch do not support every pattern. Returns true if the log group exists.
+    /// line, because some CloudWatch emulators do not support every pattern. Returns true if the log group exists.
     pub(crate) async fn pages(
         &self,
         account: &Account,
@@ -58,8 +58,8 @@ pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if `id` identifies the message, the event or an invocation of the log line. CloudWatch's filter also
-/// returns lines that contain the id elsewhere.
+/// Returns true if the log line is about the message, the event or the invocation with this id. CloudWatch's filter
+/// also returns lines that contain the id elsewhere.
 pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());

@@ -1,4 +1,4 @@
-//! The counts that CloudWatch's metrics give.
+//! Counts from CloudWatch's metrics.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const FIVE_MINUTES: Duration = Duration::from_secs(300);
 /// minutes late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
-    /// Messages sent to the retry queue: failures and moves.
+    /// Messages sent to the retry queue: failed events, and copies of moved messages.
     pub arrived: Option<f64>,
     /// Messages sent to the dead-letter queue.
     pub dead_lettered: Option<f64>,
@@ -31,7 +31,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Invocations of the handler that Lambda throttled.
     pub throttles: Option<f64>,
-    /// The age in seconds of the oldest message that was due: the maximum over the newest five minutes.
+    /// The age in seconds of the oldest message that was due: the maximum over the latest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ impl LastHour {
     }
 }
 
-/// The number of a function's failures that Lambda dropped, because it could not send them to the failure destination.
+/// The number of a function's failures that Lambda dropped because it could not send them to the failure destination.
 /// CloudWatch's metric is `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
@@ -114,7 +114,7 @@ pub(crate) const fn series<'a>(
     Series { namespace, dimension: (dimension, value), name, statistic }
 }
 
-/// Reads several series of metrics in one call.
+/// Reads several metrics in one call.
 pub(crate) async fn points<const N: usize>(
     account: &Account,
     series: [Series<'_>; N],

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 /// The units of time for a rate, each with its length in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The accepted rates, in events per second: from one event in three years to more than Lambda accepts anywhere. Any
-/// other rate is rejected as a typing error.
+/// The accepted rates, in events per second: from one event in three years to more than Lambda accepts in any region.
+/// Any other rate is rejected as a typo.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.
@@ -42,7 +42,7 @@ pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// The first number of the series 1, 2, 5, 10, 20, 50, … that `is_enough` accepts.
+/// The first number in the series 1, 2, 5, 10, 20, 50, … that `is_enough` accepts.
 pub fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     let steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
     steps.into_iter().find(|&step| is_enough(step)).expect("BUG: no step is enough")
@@ -63,17 +63,17 @@ pub fn read_rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Formats a rate for people: `1.58 a second`, `5,690 an hour`.
+/// Formats a rate for display: `1.58 a second`, `5,690 an hour`.
 pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
-    // This is the shortest unit of time with at least one event.
+    // The shortest unit of time with at least one event.
     let readable = UNITS.iter().zip(names).find(|((_, seconds), _)| per_second * seconds >= 1.0);
     let ((_, seconds), name) = readable.unwrap_or((&UNITS[3], names[3]));
     format!("{} {name}", rounded(per_second * seconds))
 }
 
-/// Formats a rate for a command line, as a whole number of events in the shortest unit with at least ten events. If no
-/// unit has ten events, the unit is a day.
+/// Formats a rate for a command line, as a whole number of events per unit of time: `20/m`. Uses the shortest unit that
+/// gives a number of at least ten, or days if no unit does.
 pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))

@@ -54,11 +54,11 @@ impl Operator {
         self.account.now()
     }
 
-    /// Looks up the deployment. The operator may interrupt the search.
+    /// Looks up the deployment. The operator may interrupt the lookup.
     ///
     /// # Errors
     ///
-    /// Fails if the deployment does not exist, or cannot be read.
+    /// Fails if the deployment does not exist or cannot be read.
     pub async fn deployment(&self) -> Result<Deployment, Failure> {
         let (handler, stack) = match &self.which {
             Which::Handler(handler) => (Some(handler), ""),
@@ -67,7 +67,7 @@ impl Operator {
         self.interrupt.or(Deployment::find(&self.account, handler, stack)).await
     }
 
-    /// The first line of every command's output, which names the deployment, the account and the region.
+    /// The first line of every command's output. It names the deployment, the account and the region.
     pub fn headline(&self) -> String {
         format!("{} in {}", self.which, self.account.place)
     }
@@ -93,7 +93,7 @@ pub struct Progress {
     pub unit: &'static str,
 }
 
-/// A follower that shows nothing.
+/// An implementation of [`Follow`] that shows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 

@@ -1,8 +1,8 @@
 //! The log line that records a change: who changed what, when and why, and how the change ended.
 //!
-//! These lines are in their own log stream in the handler's log group. Searches for events skip these lines, because
-//! the lines have no `key`, and their `action` is not one of the handler's. Metric filters skip these lines too,
-//! because the lines have no `level` and no `reason`.
+//! These lines are in their own log stream in the handler's log group. Searches for events skip them, because they
+//! have no `key`, and their `action` is not one of the handler's. Metric filters skip them too, because they have no
+//! `level` and no `reason`.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub const STREAM: &str = "operators";
 const ACTION: &str = "operator";
 /// The format version of an operator's log line.
 const VERSION: u64 = 1;
-/// The maximum number of flags, of functions and of keys that one line lists.
+/// The maximum length of each list in a line: the flags, the functions and the keys.
 const MOST_NAMED: usize = 20;
 
 /// The part of an operator's log line that describes the change itself.
@@ -26,8 +26,8 @@ const MOST_NAMED: usize = 20;
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
-    /// The flags that chose events or set times, such as `--error=Timeout*`. A flag with payload values is recorded by
-    /// its name only.
+    /// The flags that chose events or set times, such as `--error=Timeout*`. Flags with payload values are recorded
+    /// by name only.
     #[serde(default)]
     pub flags: Vec<String>,
     /// The functions that the change affected: ARNs or names, or `*` for every function. The log line lists only the
@@ -54,7 +54,7 @@ pub struct Entry {
     pub at: Timestamp,
     /// The user name or role session name of the operator.
     pub by: String,
-    /// The change, and the functions and events that the change affected.
+    /// The change, and the functions and events that it affected.
     #[serde(flatten)]
     pub activity: Activity,
     /// The outcome of the change.
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// CloudWatch refuses a line of more than 256 KB.
+    /// CloudWatch refuses lines that are too long.
     #[test]
     fn a_line_names_the_first_functions_and_counts_all() {
         let functions = (0..5_000).map(|n| format!("f-{n}")).collect();

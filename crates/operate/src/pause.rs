@@ -26,7 +26,7 @@ use crate::text::{Text, quoted};
 /// A [`Change`] that pauses a function, or edits its open pause.
 #[derive(Clone, Debug)]
 pub struct PauseRetries {
-    /// The operator who pauses.
+    /// The operator who makes the change.
     pub operator: Operator,
     /// The function to pause. `None` means every function.
     pub function: Option<FunctionName>,
@@ -39,7 +39,7 @@ pub struct PauseRetries {
 pub struct PausePlan {
     pause: OpenPause,
     before: Option<OpenPause>,
-    /// Ended pauses that were dropped because the parameter was full. The list is empty in a plan.
+    /// Ended pauses that were dropped because the SSM parameter was full. The list is empty in a plan.
     forgotten: Vec<OpenPause>,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
@@ -246,8 +246,8 @@ fn terms(pause: &Pause) -> Text {
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// A note that another deployment receives the function's new failures, with the command that pauses the function there
-/// too. `None` if no other deployment receives these failures, or if the function could not be read.
+/// A note that another deployment receives the function's new failures, with the command that pauses the function
+/// there too. `None` if no other deployment receives them, or if the function could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

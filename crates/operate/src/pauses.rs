@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, is_same_function};
 use crate::numbers::counted;
 
-/// The default spread of a pause: the time after the end of the pause over which the held events are retried.
+/// The default spread of a pause: the time over which the held events are retried after the pause ends.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
 /// A note on ended pauses that were dropped because the SSM parameter was full. `None` if no pause was dropped.
@@ -37,8 +37,8 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a string to be stored in the SSM parameter. Fails if the text contains `{{`, because SSM treats `{{` as a
-/// reference to another parameter.
+/// Validates text to be stored in the SSM parameter. Fails if the text contains `{{`, which SSM treats as a reference
+/// to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -46,13 +46,13 @@ pub fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The target of a pause or a request, for people: `name`, `name:qualifier` or `every function`.
+/// The target of a pause or a request, as shown to operators: `name`, `name:qualifier` or `every function`.
 pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
 
-/// Returns true if a pause is active and holds retries of the target. Every active pause holds some retries of
-/// [`PauseTarget::All`].
+/// Returns true if a pause is active and holds retries of the target. For [`PauseTarget::All`], any active pause
+/// counts.
 pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool {
     let is_held = match target {
         PauseTarget::All => true,
@@ -81,7 +81,7 @@ impl OpenPause {
         Self { pause: pause.clone(), open_seconds: now.since(pause.from).as_secs() }
     }
 
-    /// The target of the pause, for people: `name`, `name:qualifier` or `every function`.
+    /// The target of the pause, as shown to operators: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> String {
         target_name(&self.pause.target.to_string()).to_owned()
     }
@@ -107,8 +107,8 @@ pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The longest time until the handler has read a change to the SSM parameter, in whole seconds. `None` if the handler
-/// refuses its settings and therefore does not start.
+/// The longest time that the handler takes to read a change to the SSM parameter, in whole seconds. `None` if the
+/// handler refuses its settings and therefore does not start.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
@@ -125,8 +125,8 @@ pub(crate) fn target(
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// Returns the target of a new pause or request. Fails if the allow-list does not match the function, because the
-/// handler does not retry its events.
+/// Returns the target of a new pause or request. Fails if the function is not on the allow-list: the handler does not
+/// retry its events.
 pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

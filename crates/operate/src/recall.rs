@@ -1,5 +1,5 @@
-//! Recalls hidden messages, so that each message returns when its retry is due. A change may make an event due earlier.
-//! Without a recall, the event's message returns only when its visibility timeout ends.
+//! Recalls hidden messages, so that each returns when its retry is due. A change may make an event due earlier, but
+//! without a recall, the event's message returns only when its visibility timeout ends.
 //!
 //! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
 //! of the handler has read the change from the SSM parameter, and then reads the log.
@@ -44,9 +44,9 @@ pub struct Recalled {
     pub gone: u64,
     /// Messages that an earlier request recalled or left hidden. A message is never recalled for a second request.
     pub before: u64,
-    /// Messages that were moved, that is, sent again with a delay. These messages return within 15 minutes.
+    /// Messages that were moved (sent again with a delay). These messages return within 15 minutes.
     pub moved: u64,
-    /// Messages that return just as soon without a recall.
+    /// Messages that would return just as soon without a recall.
     pub soon: u64,
     /// Messages whose recall failed, by reason.
     pub failed: BTreeMap<String, u64>,
@@ -58,13 +58,13 @@ pub struct Recalled {
 struct Chosen {
     due: Timestamp,
     receipt_handle: String,
-    /// The time when the message returns without a recall.
+    /// The time when the message would return without a recall.
     returns: Timestamp,
 }
 
-/// Recalls messages of events that match `wanted`, after an entry (a request or the end of a pause) was written to the
-/// SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says that the entry
-/// remains in force.
+/// Recalls the messages of events that match `wanted`, after an entry (a request or the end of a pause) has been
+/// written to the SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says
+/// that the entry remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -127,7 +127,7 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every execution environment of the handler has read an entry that was written at this time. An
+/// Waits until every execution environment of the handler has read an entry that was written at the time `at`. An
 /// environment that has not read the entry would hide a recalled message again until its old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
@@ -187,8 +187,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts a message according to SQS's answer to the new visibility timeout. Fails if the permission or the queue
-    /// is missing.
+    /// Counts a message according to SQS's answer to the call that sets its new visibility timeout. Fails if the
+    /// permission or the queue is missing.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;
@@ -247,7 +247,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// Receives a message, hides it for an hour, and writes the log line that the handler writes in this case.
+    /// Receives a message, hides it for an hour, and writes the log line that the handler would write.
     async fn waits(
         operator: &Operator,
         aws: &crate::aws::simulated::SimulatedAws,
@@ -376,7 +376,7 @@ mod tests {
         let pauses = Pauses::read(&text).unwrap();
         let written = pauses.cancels().next().unwrap();
         assert_eq!((&written.keys[..], written.until), (&["k-1".into(), "k-2".into()][..], None));
-        // A cancel by key also applies to later failures, so it is accepted even if no event is waiting.
+        // A request to cancel by key also applies to later failures, so it is accepted even if no event is waiting.
         let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };
         assert!(later.plan().await.unwrap().question().is_some());
         let many = RequestEvents { keys: vec!["k".into(); 21], ..cancel };

@@ -1,9 +1,9 @@
-//! Requests from `comeback retry` and `comeback cancel`. The first command retries waiting events now, for example
-//! after a fix. The second one cancels waiting events.
+//! Requests from `comeback retry` and `comeback cancel`. A request retries waiting events now, for example after a fix,
+//! or cancels them.
 //!
-//! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request from the
-//! parameter, and applies the request to each message that it checks. The command recalls messages that would stay
-//! hidden past their new due times. A cancelled event is dead-lettered, so the event can still be redriven.
+//! A request is an entry in the SSM parameter that also holds the pauses. The handler reads it there, and applies it
+//! to each message that it checks. The command recalls messages that would stay hidden past their new due times. A
+//! cancelled event is dead-lettered, so it can still be redriven.
 
 pub mod follow;
 pub mod reach;
@@ -38,8 +38,8 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// The longest time that the handler hides a message after an invocation without a response. The handler repeats the
-/// invocation after one to two hours.
+/// The longest time that the handler hides a message after an invocation without a response. The handler repeats
+/// such an invocation after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// A [`Change`] that writes a request, either to retry waiting events now or to cancel them.
@@ -49,12 +49,12 @@ pub struct RequestEvents {
     pub operator: Operator,
     /// The requested action.
     pub ask: Ask,
-    /// The function whose events to retry or cancel. `None` means every function.
+    /// The function whose events are retried or cancelled. `None` means every function.
     pub function: Option<FunctionName>,
     /// A glob pattern for the error's type. The request covers only events whose error matches. `None` means any error.
     pub error: Option<String>,
     /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
-    /// cancel by key also applies to later failures of these events.
+    /// request to cancel by key also applies to later failures of these events.
     pub keys: Vec<String>,
     /// The reason for the request, if any.
     pub why: Option<String>,
@@ -82,7 +82,8 @@ pub struct RequestPlan {
     /// The time at which the plan was made.
     #[serde(skip)]
     begin: Timestamp,
-    /// True if the log shows every waiting event, and the request would make no event due earlier.
+    /// True if the log shows every waiting event, and the request would neither cancel an event nor make one due
+    /// earlier.
     #[serde(skip)]
     is_useless: bool,
     #[serde(skip)]
@@ -107,8 +108,8 @@ impl Change for RequestEvents {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    /// Writes the request, which applies to all events that have failed by now. For this reason, a plan never becomes
-    /// outdated, and more messages may be recalled than were planned.
+    /// Writes the request, which applies to all events that have failed so far. A plan is therefore never out of date,
+    /// but more messages may be recalled than planned.
     async fn perform(&self, _: &RequestPlan) -> Result<Performed<RequestPlan, Requested>, Failure> {
         let plan = self.plan().await?;
         let (written, forgotten) = self.write(&plan).await?;
@@ -187,7 +188,7 @@ impl RequestEvents {
             target,
             ask: self.ask,
             begin,
-            // A cancel by key also applies to later failures.
+            // A request to cancel by key also applies to later failures.
             is_useless: is_complete
                 && !reach.brings_forward
                 && (self.ask != Ask::Cancel || self.keys.is_empty()),
@@ -198,8 +199,8 @@ impl RequestEvents {
     }
 
     /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
-    /// ends once the handler has checked every covered message. A request to cancel events by key lasts for the
-    /// maximum duration.
+    /// ends once the handler has checked every message that it covers. A request to cancel events by key lasts for
+    /// the maximum duration.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let within = match self.ask {
             Ask::Retry { within } => Duration::from_secs(within.as_secs()),
@@ -225,7 +226,7 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the request. Also returns the ended pauses that were dropped because the parameter was full.
+    /// Writes the request. Also returns the ended pauses that were dropped because the SSM parameter was full.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
@@ -248,7 +249,7 @@ pub const DEFAULT_WITHIN: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 ///
-/// Fails if the text is not a duration, or is longer than 11 hours.
+/// Fails if the text is not a duration, or if the duration is longer than 11 hours.
 pub fn read_within(text: &str) -> Result<Duration, String> {
     let within = durations::read(text)?;
     if within <= LONGEST_WITHIN {
@@ -295,8 +296,8 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that a message of the target may be hidden if the log does not show the message. This is two hours,
-/// as after an invocation without a response, or the longest backoff of any policy that may apply, whichever is longer.
+/// The longest time that the handler may hide a message of the target if the log does not show the message. This is the
+/// longest backoff of any policy that may apply, but at least [`LONGEST_UNANSWERED`].
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,
@@ -384,7 +385,8 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// A watch on the retries that the request makes due. `None` if the log showed no event that the request affects.
+    /// A watch for the retries that the request makes due. `None` if the log showed no event that the request
+    /// affects.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.request.last_moment();
@@ -412,7 +414,7 @@ pub(crate) mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-    /// A simulated account where `orders` is attached, and its operator.
+    /// A simulated account in which `orders` is attached, and its operator.
     pub(crate) fn sample() -> (SimulatedAws, Operator) {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
@@ -428,7 +430,7 @@ pub(crate) mod tests {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
     }
 
-    /// Adds a log line about a moved message, which the handler checks every 15 minutes.
+    /// Adds a log line about a moved message. The handler checks such a message every 15 minutes.
     pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));

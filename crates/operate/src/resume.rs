@@ -25,24 +25,24 @@ use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::wanted::Wanted;
 
-/// A [`Change`] that ends the pause of one function, or the pause of every function.
+/// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
 pub struct ResumeRetries {
-    /// The operator who resumes.
+    /// The operator who makes the change.
     pub operator: Operator,
-    /// The paused function. `None` selects the pause of every function.
+    /// The paused function. `None` selects the pause that covers every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events are retried. `None` means the spread that the pause sets. By default, this is
-    /// the length of the pause, at most [`DEFAULT_SPREAD`].
+    /// The time over which held events are retried. `None` means the spread that was chosen for the pause. If none was
+    /// chosen, the default is the length of the pause, but at most [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }
 
-/// The plan of a [`ResumeRetries`]: the open pauses to end, and the events that these pauses hold.
+/// The plan of a [`ResumeRetries`]: the open pauses to end, and the events that they hold.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
-    /// Older pauses that were dropped because the parameter was full. The list is empty in a plan.
+    /// Older pauses that were dropped because the SSM parameter was full. The list is empty in a plan.
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
@@ -84,7 +84,8 @@ impl Change for ResumeRetries {
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
-        // A pause that ends in this second is over: if two operators ended it, both would recall its messages.
+        // A pause that ends within this second counts as ended: if two operators ended it, both would recall its
+        // messages.
         let open = open_of(&pauses, &target, now.rounded_up_to_secs());
         let ended = open.map(|pause| OpenPause::of(pause, now)).collect();
         let closed = edits::closed(&pauses, &target, spread, now);
@@ -142,8 +143,8 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// The held events that the end of the pauses affects. `closed` is the parameter's content after the pauses have
-    /// ended.
+    /// Estimates how ending the pauses affects the held events. `closed` is the content of the SSM parameter after the
+    /// pauses have ended.
     async fn held(
         &self,
         deployment: &Deployment,
@@ -164,15 +165,16 @@ impl ResumeRetries {
         Wanted { functions: self.function.iter().cloned().collect(), ..Wanted::default() }
     }
 
-    /// Ends the open pauses. Returns the time at which they ended, and the older ended pauses that were dropped because
-    /// the parameter was full.
+    /// Ends the open pauses. Returns the time at which they ended, and the older pauses that were dropped because the
+    /// SSM parameter was full.
     async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
         let (now, spread) = (self.operator.now(), Duration::from_secs(plan.spread_seconds));
         let end = now.rounded_up_to_secs();
         let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
-        // If two operators ended the pause, both would recall its messages, and a message may then be handled twice.
+        // If two operators ended the pause, both would recall its messages, and a message could then be handled
+        // twice.
         let make = |pauses: &Pauses| match is_over(pauses) {
             true => Err(plan.already_ended()),
             false => Ok(edits::closed(pauses, &plan.target, spread, now)),
@@ -194,7 +196,7 @@ fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration
     open_of(pauses, target, now).map(spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
-/// Other active pauses that also hold the target's events, such as a pause of every function.
+/// Other active pauses that also hold the target's events, such as a pause that covers every function.
 fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPause> {
     if *target == PauseTarget::All {
         return Vec::new();
@@ -209,7 +211,7 @@ impl ResumePlan {
         self.ended.iter().map(|ended| &ended.pause)
     }
 
-    /// The failure to report if the pause has ended since this plan was made, most likely by another operator.
+    /// The error if the pause has ended since this plan was made, most likely because another operator ended it.
     fn already_ended(&self) -> Failure {
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
         Failure::undone(text![

@@ -7,16 +7,16 @@ use crate::aws::Verdict;
 use crate::deployment::queue::CustomerKey;
 use crate::failure::Failure;
 
-/// The action that sends to a queue.
+/// The IAM action for sending messages to a queue.
 pub(crate) const SEND: &[&str] = &["sqs:SendMessage"];
 /// The KMS actions that a role needs in order to send to an encrypted queue and to receive from it.
 pub(crate) const USE_KEY: &[&str] = &["kms:GenerateDataKey", "kms:Decrypt"];
 /// The action that hides messages of a queue.
 pub(crate) const HIDE: &[&str] = &["sqs:ChangeMessageVisibility"];
-/// The action that invokes a function.
+/// The IAM action for invoking a function.
 pub(crate) const INVOKE: &[&str] = &["lambda:InvokeFunction"];
 
-/// An action of a role on a resource, with the verdict of IAM's simulator.
+/// An action that a role needs on a resource, with the verdict of IAM's policy simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
     pub(crate) role: String,
@@ -25,10 +25,10 @@ pub(crate) struct Right {
     pub(crate) verdict: Verdict,
 }
 
-/// The permissions that a role needs, or the reason why IAM's simulator could not be asked about them.
+/// The permissions that a role needs, or the reason why IAM's policy simulator could not check them.
 pub(crate) type Rights = Result<Vec<Right>, Failure>;
 
-/// Asks IAM's simulator about each of the actions on each of the resources.
+/// Asks IAM's policy simulator whether a role may perform each action on each resource.
 pub(crate) async fn ask(
     account: &Account,
     role_arn: &str,
@@ -55,7 +55,7 @@ pub(crate) async fn ask_of_keys(
     ask(account, role_arn, USE_KEY, keys.map(|key| &*key.arn)).await
 }
 
-/// The permissions that no policy allows. Fails with the permissions that a policy denies, if there are any, because no
+/// The permissions that no policy grants. Fails with the permissions that a policy denies, if there are any, because no
 /// other policy can override a denial.
 pub(crate) fn missing(rights: &[Right]) -> Result<Vec<&Right>, Vec<&Right>> {
     let with = |verdict| rights.iter().filter(move |right| right.verdict == verdict).collect::<Vec<_>>();

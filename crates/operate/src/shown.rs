@@ -13,7 +13,8 @@ fn is_obeyed(character: char) -> bool {
         )
 }
 
-/// Puts `text` on one line, and escapes each character that a terminal would interpret, as in `\u{1b}`.
+/// Puts `text` on one line, and escapes each character that a terminal would interpret. The escape character, for
+/// example, becomes `\u{1b}`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -33,7 +34,7 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n").into()
 }
 
-/// Escapes JSON without changing its values. serde_json does not escape DEL, U+0080 to U+009F, and characters that
+/// Escapes JSON without changing its values. serde_json does not escape DEL, U+0080 to U+009F, or characters that
 /// change the direction of text.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
@@ -53,7 +54,7 @@ pub fn shown_json(json: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// Text that would set the terminal's title, clear the screen, delete a character, and reverse the direction of the
+    /// Text that would set the terminal's title, clear the screen, delete a character, and reverse the direction of
     /// text.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";

@@ -48,12 +48,12 @@ pub struct Status {
     stack: Option<String>,
     /// The version of Comeback, from the handler's tags. `None` if the tags lack the version or cannot be read.
     version: Option<String>,
-    /// The errors in the handler's settings. The handler does not start if its settings have an error.
+    /// The errors in the handler's settings. If there are any, the handler does not start.
     refused_settings: Vec<String>,
     /// The message counts of the retry queue.
     pub retry_queue: Depth,
     /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves further messages. `None` if there is
-    /// no limit, or the handler refuses its settings.
+    /// no limit, or if the handler refuses its settings.
     hide_up_to: Option<u64>,
     /// The entries in `POLICIES`, the retry policies for individual functions. The list is empty if the handler refuses
     /// its settings.
@@ -73,7 +73,7 @@ pub struct Status {
     /// The part of the state that comes from CloudWatch.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// The reason why the oldest dead-letter is unknown. `None` if no read failed.
+    /// The error if the oldest dead-letter could not be read.
     #[serde(skip)]
     oldest_unread: Option<Failure>,
     #[serde(skip)]
@@ -169,8 +169,8 @@ impl Status {
         })
     }
 
-    /// The parts that could not be read, by title. The other parts are still shown, because they matter during an
-    /// incident.
+    /// The parts of the status that could not be read, by title. The other parts are still shown, because they matter
+    /// during an incident.
     fn unread(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
         let of_metrics = self.metrics.unread.iter().map(|(title, why)| (*title, why));
         of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
@@ -223,11 +223,12 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
     last_hour: LastHour,
-    /// The counts for the last 3 and 24 hours. `None` unless the caller requested them.
+    /// Counts of arrivals, retries and dead-letters for the last 3 and 24 hours. `None` if the caller did not request
+    /// them.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// The failed reads, by the title of the part that could not be read. A failed read is reused for a minute, like a
-    /// successful read.
+    /// The failed reads, by the title of the part that could not be read. Like a successful read, a failed one is not
+    /// repeated for a minute.
     #[serde(skip)]
     unread: BTreeMap<&'static str, Failure>,
     /// The time when CloudWatch was read.
@@ -268,8 +269,8 @@ fn or_unread<T: Default>(
     })
 }
 
-/// The oldest of the received dead-letters. CloudWatch's age metric cannot be used, because it leaves out messages that
-/// were received three times.
+/// The oldest of the received dead-letters. CloudWatch's age metric cannot be used, because it leaves out messages
+/// that were received three times or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.

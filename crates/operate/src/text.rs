@@ -1,6 +1,6 @@
-//! Text for people, in which functions, events, points in time and suggested commands are values.
+//! Human-readable text, in which functions, events, times and suggested commands are typed values.
 //!
-//! A terminal prints the text with [`Display`](fmt::Display) and colours. The console turns the values into links and
+//! A terminal prints the text with [`Display`](fmt::Display), in colour. The console turns the values into links and
 //! buttons without searching the text.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::command::Command;
 
-/// Text for people, made of spans.
+/// Human-readable text, made of spans.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName, text, text::quoted};

@@ -29,19 +29,18 @@ use crate::trace::story::{End, Happened, Step, Story};
 /// The history of one event, read from the logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
-    /// The handler's log lines about the event, as steps in order.
+    /// The handler's log lines about the event, as steps, in order.
     #[serde(flatten)]
     pub story: Story,
     /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects the invocations
     /// whose log lines are included.
     pub invocations: Vec<Invocation>,
-    /// The current state of the pauses of the event's function. `None` if the state is unknown, or if the event is not
-    /// waiting.
+    /// The current state of the function's pauses. `None` if the state is unknown, or if the event is not waiting.
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read. `None` if they were read, or if the event is not waiting.
     pub pause_unknown: Option<String>,
-    /// The handler's treatment of the waiting event, if the event's function is not on the allow-list. `None` for any
-    /// other event.
+    /// The handler's treatment of the waiting event if its function is not on the allow-list. `None` for any other
+    /// event.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.
     #[serde(skip)]
@@ -74,11 +73,11 @@ pub enum LinesOf {
     All,
 }
 
-/// Finds an event in the logs, and reads the history of the event.
+/// Finds an event in the logs, and reads its history.
 ///
 /// # Errors
 ///
-/// Fails if no log line names the id, or the handler's log cannot be read.
+/// Fails if no log line names the id, or if the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;
@@ -116,7 +115,7 @@ impl Trace {
             End::Invoked { request_id, .. } => request_id.clone(),
             End::Waits(_) | End::DeadLettered => None,
         };
-        // Each entry holds the request id of an invocation, and true if all lines of the invocation are to be read.
+        // Each entry holds the request id of an invocation, and whether to read all lines of the invocation.
         let asked: Vec<(String, bool)> = match options.lines {
             LinesOf::All => story.request_ids().map(|id| (id.to_owned(), true)).collect(),
             LinesOf::LastFailure => {
@@ -156,7 +155,7 @@ impl Trace {
         self.story.steps.iter().map(|step| self.moment(step)).collect()
     }
 
-    /// A remark that copies of the event are retried too. `None` if the log shows no copies.
+    /// A note that copies of the event are being retried too. `None` if the log shows no copies.
     pub fn copies(&self) -> Option<Text> {
         let copies = Some(self.story.copies).filter(|copies| *copies > 0)?;
         Some(
@@ -165,7 +164,7 @@ impl Trace {
         )
     }
 
-    /// A remark that it is unknown whether the event's function is paused. `None` if the pauses were read, or if the
+    /// A note that it is unknown whether the event's function is paused. `None` if the pauses were read, or if the
     /// event is not waiting.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
@@ -174,7 +173,7 @@ impl Trace {
 
     fn moment(&self, step: &Step) -> Moment {
         // The log of an attempt is shown below the step that invoked it. The log of the first attempt is shown below
-        // its failure, because the handler did not invoke the function.
+        // its failure, because no step invoked it.
         let id = match step.happened {
             Happened::Failed if step.attempt() > 0 => None,
             _ => step.request_id(),
@@ -236,7 +235,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// A trace of an event. `lines` holds the second and the fields of each log line.
+    /// A trace of an event. `lines` holds the time, in seconds, and the fields of each log line.
     pub(crate) fn trace(lines: &[(u64, Value)], end: End, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
@@ -252,8 +251,8 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// A simulated account with log lines about event `k-1`. `lines` holds the second and the fields of each log line.
-    /// The account's clock shows second 64.
+    /// A simulated account with log lines about event `k-1`. `lines` holds the time, in seconds, and the fields of each
+    /// log line. The account's clock is at 64 seconds.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

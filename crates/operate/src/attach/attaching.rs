@@ -19,13 +19,14 @@ use crate::rights::{in_words, missing};
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// The `MaximumEventAgeInSeconds` of an attached function: the longest time that an event waits in Lambda for its
-/// invocation. Lambda accepts no shorter time.
+/// The `MaximumEventAgeInSeconds` of an attached function: the longest time that Lambda keeps an event before invoking
+/// the function. Lambda's minimum is 60 s.
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
-    /// Plans the steps that attach the function. The order of the steps is safe: the handler can retry the function
-    /// before the first failure arrives. If another deployment retries the function, fails unless `may_move` is true.
+    /// Plans the steps that attach the function. The order of the steps is safe: the handler is ready to retry the
+    /// function before the first failure arrives. Fails if another deployment retries the function, unless `may_move`
+    /// is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -163,8 +164,8 @@ impl Attachment {
         }
     }
 
-    /// Plans the tags that keep the qualifier's current settings. Skips settings that this or another Comeback
-    /// deployment has set.
+    /// Plans the tags that store the function's current settings, so that `detach` can restore them. Skips settings
+    /// that this or another Comeback deployment has set.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
@@ -201,8 +202,8 @@ impl Attachment {
         kept::TAGS.saturating_sub(there.len())
     }
 
-    /// Step 1 of docs/attach.md: lets the function's role send to the retry queue. Checks CB105 and CB106 of the doctor
-    /// show this step.
+    /// Step 1 of docs/attach.md: lets the function's role send to the retry queue. The doctor's checks CB105 and CB106
+    /// report whether this step is needed.
     pub(crate) fn allow_sending(&self) -> Result<Option<Step>, Failure> {
         let rights = [&**seen(&self.send)?, seen(&self.use_key)?].concat();
         match missing(&rights) {
@@ -211,7 +212,8 @@ impl Attachment {
         }
     }
 
-    /// Step 2 of docs/attach.md: adds the function to the allow-list. Check CB108 of the doctor shows this step.
+    /// Step 2 of docs/attach.md: adds the function to the allow-list. The doctor's check CB108 reports whether this
+    /// step is needed.
     pub(crate) fn list(&self) -> Result<Option<Step>, Failure> {
         if self.deployment.allows(&self.target.invoked_arn()) {
             return Ok(None);
@@ -222,7 +224,7 @@ impl Attachment {
             }
             ListOwner::Template { stack } => Err(self.is_left_to_template(stack)),
             // If the parameter names the function, somebody has removed it from the handler's list by hand. The next
-            // deployment of the stack would not restore the entry.
+            // deployment of the stack would not restore the entry, so the handler's list is edited instead.
             ListOwner::Parameter { .. } | ListOwner::Environment => {
                 self.check_size(0)?;
                 let place = SettingPlace::Function(self.deployment.handler.clone());
@@ -231,8 +233,8 @@ impl Attachment {
         }
     }
 
-    /// Step 3 of docs/attach.md: lets the handler invoke the function. A stack that owns the handler does this for each
-    /// function in its parameter. Check CB109 of the doctor shows this step.
+    /// Step 3 of docs/attach.md: lets the handler invoke the function. A stack that owns the handler does this for
+    /// each function in its parameter `TargetFunctions`. The doctor's check CB109 reports whether this step is needed.
     pub(crate) fn allow_invoking(&self) -> Result<Option<Step>, Failure> {
         let arn = &self.target.arn;
         match missing(seen(&self.invoke)?) {
@@ -264,14 +266,15 @@ impl Attachment {
         }
     }
 
-    /// Step 4 of docs/attach.md: keeps Lambda from stopping the retries after 16 rounds. Check CB107 of the doctor shows
-    /// this step.
+    /// Step 4 of docs/attach.md: keeps Lambda from stopping the retries after 16 rounds. The doctor's check CB107
+    /// reports whether this step is needed.
     pub(crate) fn allow_recursion(&self) -> Option<Step> {
         (!self.target.recursion_allowed).then_some(Step::Recursion(true))
     }
 
-    /// Step 5 of docs/attach.md: sends failed events to the retry queue, without retries by Lambda. The on-success
-    /// destination stays. Checks CB102, CB103 and CB104 of the doctor show this step.
+    /// Step 5 of docs/attach.md: sends failed events to the retry queue, and turns Lambda's own retries off. The
+    /// on-success destination does not change. The doctor's checks CB102, CB103 and CB104 report whether this step is
+    /// needed.
     pub(crate) fn redirect(&self) -> Option<Step> {
         let before = self.target.settings();
         let goal = InvokeSettings {
@@ -283,7 +286,7 @@ impl Attachment {
         (goal != before).then_some(Step::Settings(goal))
     }
 
-    /// Returns true if the list names the function itself, without a qualifier.
+    /// Returns true if the allow-list `list` contains the function's ARN without a qualifier.
     fn is_entry_of(&self, list: &str) -> bool {
         list_with(list, &self.target.arn) == list
     }

@@ -1,4 +1,4 @@
-//! The facts about a function and a deployment from which the steps to attach or detach the function are planned.
+//! The facts about a function and a deployment that are needed to plan how to attach or detach the function.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,48 +15,51 @@ use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_with, parameter_value};
 use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 
-/// All facts that decide how to attach a function to a deployment, or detach it.
+/// All facts needed to plan how to attach a function to a deployment or detach the function from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
     /// True if the function was deleted or never existed. The function then has no settings and no tags.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function, by the qualifier whose failed events they receive.
+    /// The other deployments that retry the function, keyed by the qualifier whose failed events they receive.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The permissions of the function's role to send to the retry queue. Only `attach` needs this fact.
+    /// The permissions that the function's role needs to send to the retry queue, each with IAM's verdict. Only
+    /// `attach` needs this fact.
     pub(crate) send: Rights,
-    /// The permissions of the function's role to use the retry queue's key. Empty if AWS manages the key. Only `attach`
-    /// needs this fact.
+    /// The permissions that the function's role needs to use the retry queue's key, each with IAM's verdict. Empty if
+    /// AWS manages the key. Only `attach` needs this fact.
     pub(crate) use_key: Rights,
-    /// True if `attach` has given the function's role the permission to send to the retry queue.
+    /// True if `attach` has granted the function's role permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The permissions of the handler's role to invoke the function. Only `attach` needs this fact.
+    /// The permissions that the handler's role needs to invoke the function, each with IAM's verdict. Only `attach`
+    /// needs this fact.
     pub(crate) invoke: Rights,
-    /// True if `attach` has given the handler's role the permission to invoke the function. `attach` gives this
+    /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The total size, in characters, that the inline policies of the handler's role will have when they allow the role
-    /// to invoke the function. The size is 0 if `attach` does not add this permission.
+    /// The total size, in characters, of the inline policies of the handler's role once they allow the role to invoke
+    /// the function. The size is 0 if `attach` does not add this permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
     pub(crate) owner: Option<String>,
     /// The alarms that count the failed events that Lambda drops for the function.
     pub(crate) losses: Losses,
-    /// The place that sets the allow-list, `TARGET_FUNCTIONS`.
+    /// Where the allow-list, `TARGET_FUNCTIONS`, is set.
     pub(crate) list_owner: ListOwner,
 }
 
-/// Where the allow-list, `TARGET_FUNCTIONS`, is set, which determines whether and how `attach` can edit the list.
+/// The place where the allow-list, `TARGET_FUNCTIONS`, is set. It determines whether and how `attach` can edit the
+/// list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
     /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions in this
     /// parameter.
     Parameter { stack: String, value: String },
-    /// The template of a stack that has no such parameter. The list changes only when the template is changed and
-    /// deployed.
+    /// The template of a stack that has no parameter `TargetFunctions`. The list changes only when the template is
+    /// changed and deployed.
     Template { stack: String },
     /// The environment variables of a handler that no stack owns.
     Environment,
@@ -121,7 +124,7 @@ impl Attachment {
         self
     }
 
-    /// An attachment that has default values for all facts that must be read.
+    /// An attachment with default values for all facts that are read from AWS.
     pub(crate) fn unread(deployment: Deployment, target: Target, list_owner: ListOwner) -> Self {
         Self {
             is_gone: false,
@@ -141,8 +144,8 @@ impl Attachment {
         }
     }
 
-    /// Asks IAM's simulator about the permissions of the function's role, which has the ARN `role_arn`, and about the
-    /// permissions of the handler's role.
+    /// Asks IAM's simulator about the permissions of two roles: the function's role, whose ARN is `role_arn`, and the
+    /// handler's role.
     pub(crate) async fn ask(&mut self, account: &Account, role_arn: &Result<String, Failure>) {
         let (queue, arn) = (&*self.deployment.retry_queue.arn, self.target.invoked_arn());
         (self.send, self.use_key, self.invoke) = tokio::join!(
@@ -152,8 +155,8 @@ impl Attachment {
         );
     }
 
-    /// The qualifiers of the function whose failed events go to the retry queue. `None` stands for the unqualified
-    /// function.
+    /// The function's attached qualifiers: those whose failed events go to the retry queue. `None` stands for the
+    /// unqualified function.
     pub(crate) fn attached(&self) -> impl Iterator<Item = Option<&str>> {
         let goes_there =
             |it: &InvokeSettings| it.on_failure.as_ref() == Some(&self.deployment.retry_queue.arn);
@@ -161,27 +164,28 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The qualifiers whose failed events go to the retry queue, except the qualifier that the operator named.
+    /// The attached qualifiers of the function, except the qualifier that the operator named.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
-    /// Returns true if the failed events of the qualifier that the operator named go to the retry queue.
+    /// Returns true if the qualifier that the operator named is attached, that is, if its failed events go to the retry
+    /// queue.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// The other deployment that retries the qualifier that the operator named. `None` if no other deployment does.
+    /// Another deployment that retries the qualifier that the operator named. `None` if there is no such deployment.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }
 
-    /// The function's name with its qualifier, as an operator writes it.
+    /// The function's name with its qualifier, as an operator would write it.
     pub(crate) fn name(&self) -> String {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// The sentence that Lambda has no such function, alias or version.
+    /// The message that Lambda has no such function, alias or version.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);
@@ -210,8 +214,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested stack,
-    /// because only the parent stack can set its parameters. Returns `Environment` if the stack was deleted.
+    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested
+    /// stack, because only its parent stack can set its parameters. Returns `Environment` if the stack was deleted.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
@@ -221,7 +225,7 @@ impl ListOwner {
     }
 }
 
-/// Fails if `function` is an ARN that names another account or region than that of the deployment.
+/// Fails if `function` is the ARN of a function outside the deployment's account or region.
 fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;
@@ -249,7 +253,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// Finds the other deployments that retry the function, by the qualifier whose failed events they receive.
+/// Finds the other deployments that retry the function, keyed by the qualifier whose failed events they receive.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
@@ -264,7 +268,8 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the deployment other than `deployment` that receives the failed events of a qualifier with these settings.
+/// Finds the deployment that receives the failed events of a qualifier with these settings. Returns `None` if that is
+/// `deployment` itself, or if no deployment receives them.
 pub(crate) async fn other_than(
     account: &Account,
     deployment: &Deployment,
@@ -276,9 +281,9 @@ pub(crate) async fn other_than(
     }
 }
 
-/// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier. This is usually the
-/// function's own stack. If a CDK app imported and attached the function, it is a deployment's stack. Returns `None` if
-/// no stack owns the settings.
+/// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier: usually the
+/// function's own stack, or a deployment's stack if a CDK app has imported the function and attached it. Returns `None`
+/// if no stack owns the settings.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
@@ -292,7 +297,7 @@ async fn owner(
     let stacks: BTreeSet<&str> =
         target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
     for stack in stacks {
-        // The stack may not exist, because a function keeps its stack's tag after the stack was deleted.
+        // The stack may not exist, because a function keeps its stack's tag after the stack is deleted.
         let resources = account.aws.stack_resources(stack, stack).await?;
         let is_owned = resources.into_iter().flatten().any(|it| {
             it.kind == "AWS::Lambda::EventInvokeConfig" && it.physical_id.is_some_and(|id| is_of(&id, target))

@@ -24,7 +24,7 @@ pub struct Attachments {
     /// The command that attaches a function.
     #[serde(skip)]
     attach: Command,
-    /// The failure to list the functions that match the patterns; `None` if they were listed.
+    /// The reason why the functions that match the patterns could not be listed; `None` if they were listed.
     #[serde(skip)]
     unread: Option<Failure>,
 }
@@ -32,7 +32,7 @@ pub struct Attachments {
 /// A function that is attached to a deployment.
 #[derive(Debug, Serialize)]
 struct AttachedFunction {
-    /// The function's name as a command accepts it. A function in another account or region has its ARN here.
+    /// The function as a command's argument: its name, or its ARN if the function is in another account or region.
     function: String,
     /// The entry of `POLICIES` that applies to the function. `None` if the stack's policy applies.
     #[serde(serialize_with = "in_words")]
@@ -48,8 +48,8 @@ fn in_words<S: Serializer>(policy: &Option<PolicyEntry>, serializer: S) -> Resul
 ///
 /// # Errors
 ///
-/// Fails if the deployment cannot be read. If only the functions that match a pattern cannot be read, the answer
-/// lists all others and ends with the failure.
+/// Fails if the deployment cannot be read. If only the functions that match a pattern cannot be read, the result lists
+/// all other functions, and its `end` returns the failure.
 pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
     let deployment = operator.deployment().await?;
     let matched = operator.interrupt.or(deployment.matched(&operator.account)).await;
@@ -121,7 +121,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::operator::Which;
 
-    /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these values of the handler's
+    /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these values for the handler's
     /// variables `TARGET_FUNCTIONS` and `POLICIES`. The failures of `shop-cart` go to the retry queue.
     fn account(targets: &str, policies: &str) -> SimulatedAws {
         let others = ["shop-cart", "shop-stock"].map(Into::into).into();

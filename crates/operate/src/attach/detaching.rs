@@ -13,8 +13,9 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans the steps that detach the function. The destination is removed immediately. Everything else is removed
-    /// when the function's events have left the retry queue. With `--now`, everything is removed immediately.
+    /// Plans the steps that detach the function. The function's earlier on-failure destination is restored immediately.
+    /// Everything else is undone once the function's events have left the retry queue. With `--now`, `detach` does not
+    /// wait for these events.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -118,15 +119,15 @@ impl Attachment {
         }
     }
 
-    /// Plans a tag that records when the destination was removed.
+    /// Plans a tag that records when the function was detached.
     fn keep_time(&self, plan: &mut FunctionPlan) {
         if self.is_attached() || kept::time(&self.target.tags, self.mark()).is_none() {
             plan.steps.push(Step::Mark(self.mark()));
         }
     }
 
-    /// Plans to remove everything except the destination. The tags are removed last: as long as a tag exists, a later
-    /// run finds that something is left to remove.
+    /// Plans the steps that undo everything except the change of destination. The tags are removed last: as long as a
+    /// tag exists, a later run knows that something is left to undo.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {
@@ -181,7 +182,7 @@ impl Attachment {
         plan.forget(self.last_tags().iter().map(|key| (*key).to_owned()));
     }
 
-    /// Plans to take the function off the allow-list, and to withdraw the handler's permission to invoke it.
+    /// Plans the steps that take the function off the allow-list and withdraw the handler's permission to invoke it.
     fn disallow(&self, plan: &mut FunctionPlan) {
         let arn = &self.target.arn;
         plan.steps.extend(self.removable().map(|place| Step::List(place, false)));
@@ -204,8 +205,8 @@ impl Attachment {
         }
     }
 
-    /// Plans to remove what a deleted function left in a deployment. There are no running invocations to wait for, and
-    /// no settings to restore.
+    /// Plans the steps that remove what a deleted function left in a deployment. There are no running invocations to
+    /// wait for, and no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());

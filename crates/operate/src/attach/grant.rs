@@ -15,14 +15,14 @@ pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
 /// An inline policy of a role. Roles are global, so attachments in several regions share one policy, and users may add
-/// their own statements. Comeback therefore adds and removes individual resources, and keeps the rest of the policy.
+/// their own statements. Comeback therefore adds and removes individual resources and keeps the rest of the policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 
 impl Policy {
     fn read(text: &str) -> Result<Self, serde_json::Error> {
         let mut document: Map<String, Value> = serde_json::from_str(text)?;
-        // IAM also accepts a single statement without a list.
+        // IAM also accepts a single statement in place of a list.
         if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
             *statement = Value::Array(vec![statement.take()]);
         }

@@ -8,24 +8,24 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the function's last on-failure destination was removed. After that time, only
-/// invocations that were already running send failures to the retry queue.
+/// The key of the tag that records when the function was detached: when its last qualifier stopped sending failures to
+/// the retry queue. After that time, only invocations that were already running send failures there.
 pub const DETACHED: &str = "comeback:detached";
 /// The key of the tag that records when the function was moved to another deployment. After that time, only invocations
 /// that were already running send failures to the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
-/// The key of the tag with the recursion setting that the function had before it was attached. All qualifiers share the
-/// tag.
+/// The key of the tag that stores the function's recursion setting from before it was attached. All qualifiers share
+/// the tag.
 pub const RECURSION: &str = "comeback:recursion";
-/// The tag value for a number that was not set.
+/// The tag value for a setting that had Lambda's default value.
 const DEFAULT: &str = "default";
-/// The tag value for a destination that was not set.
+/// The tag value for a function that had no on-failure destination.
 const NONE: &str = "none";
 
-/// Lambda's limit on a function's tags.
+/// The maximum number of tags that Lambda allows on a function.
 pub const TAGS: usize = 50;
 
-/// The tags that keep the current settings of the target's qualifier.
+/// The tags that store the current settings of the target's qualifier.
 pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
     let number = |number: Option<i32>| number.map_or(DEFAULT.into(), |number| number.to_string());
@@ -33,7 +33,7 @@ pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     keys(target.qualifier.as_deref()).into_iter().zip(values).collect()
 }
 
-/// The keys of the tags that keep a qualifier's settings, such as `comeback:retries` or, for alias `live`,
+/// The keys of the tags that store a qualifier's settings, such as `comeback:retries` or, for alias `live`,
 /// `comeback:live:retries`.
 pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     ["retries", "event-age", "on-failure"].map(|setting| match qualifier {
@@ -42,9 +42,9 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// Reads the settings to restore from the tags. The flag is true if all tags are present and valid. Anybody may have
-/// written the tags, so Lambda's default replaces a value that Lambda would refuse. The on-success destination stays as
-/// it is, because `attach` never changes it.
+/// Reads the function's earlier settings from its tags. Returns the settings and a flag, which is true if all tags are
+/// present and valid. Anyone may have written the tags, so a value that Lambda would refuse is replaced with Lambda's
+/// default. The on-success destination is the current one, because `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -61,7 +61,8 @@ pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// Parses a tag's number. `Some(None)` stands for Lambda's default. `None` means that Lambda would refuse the number.
+/// Parses the number in a tag's value. `Some(None)` stands for Lambda's default. `None` means that Lambda would refuse
+/// the number.
 fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     if text == DEFAULT {
         return Some(None);
@@ -87,13 +88,13 @@ fn is_destination(arn: &str) -> bool {
 }
 
 /// The on-failure destination in the settings, if it may be outside this account. `None` if no destination is set, or
-/// if its ARN names this account.
+/// if the destination's ARN names this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns true if recursive loops were allowed before the function was attached. `None` if no tag keeps this setting.
+/// Returns true if recursive loops were allowed before the function was attached. `None` if no tag stores this setting.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
@@ -103,12 +104,12 @@ pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// The time in the tag `key`, which is [`DETACHED`] or [`MOVED`]. `None` if the tag is missing or invalid.
+/// The time stored in the tag `key`, which is [`DETACHED`] or [`MOVED`]. `None` if the tag is missing or invalid.
 pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Returns true if Lambda accepts a tag's key and value: their lengths and their characters.
+/// Returns true if Lambda accepts a tag: its key and value are not too long and contain only valid characters.
 pub fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
     key.chars().count() <= 128

@@ -19,7 +19,7 @@ use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
 /// The time that an event of an attached function may spend in Lambda before and after its invocation: up to a minute
-/// before the invocation begins, and up to a minute until Lambda sends the failure.
+/// before the invocation begins, and up to another minute after it ends, before Lambda sends the failure.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
@@ -33,15 +33,15 @@ pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
     /// True to detach without waiting for the events that are still in the retry queue (`--now`).
     pub(crate) at_once: bool,
-    /// The reason why events may still be in the retry queue, according to the queue's message counts and the handler's
-    /// log. `None` if all events have left.
+    /// The reason why events may still be in the retry queue, according to the queue's message counts and the
+    /// handler's log. `None` if all events have left, or if there was no need to check.
     pub(crate) waiting: Option<String>,
     /// Other functions with the same role that send failures to the retry queue, or may still send their last failures.
     pub(crate) sharing: Vec<String>,
 }
 
 impl Leaving {
-    /// Reads the evidence from the retry queue, the handler's log and the other functions.
+    /// Reads the evidence from the retry queue, from the handler's log, and from other functions with the same role.
     ///
     /// # Errors
     ///
@@ -56,7 +56,8 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(&operator.account, attachment).await?;
         }
-        // If another qualifier stays attached, `detach` removes only the destination and its tags, and need not wait.
+        // If another qualifier stays attached, `detach` only restores the destination and removes this qualifier's
+        // tags, and need not wait.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
@@ -199,8 +200,8 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function is being detached: its last invocations may still fail, and its own `detach` has not
-/// finished.
+/// Returns true if a function is still being detached, or moved to another deployment. Its last invocations may still
+/// fail.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))

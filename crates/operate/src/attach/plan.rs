@@ -23,7 +23,7 @@ use crate::text::{Piece, Text, quoted};
 /// A change that attaches functions to a deployment, or detaches them from it.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
-    /// The operator who makes the change, with the deployment.
+    /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
     /// The functions to attach or detach.
     pub functions: Vec<FunctionName>,
@@ -43,7 +43,7 @@ pub enum Route {
     /// Detaches the functions: Lambda alone handles their failed events again.
     Detach {
         /// True to detach without waiting until the functions' events have left the retry queue. Events still in the
-        /// queue are then dead-lettered, unless another alias or version stays attached.
+        /// queue are then usually dead-lettered; the plan says what happens to them.
         at_once: bool,
     },
 }
@@ -56,7 +56,7 @@ impl Route {
         }
     }
 
-    /// The state of a function that needs no change, in words.
+    /// The words for the state of a function that needs no change: `attached` or `not attached`.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -75,7 +75,7 @@ pub struct AttachPlan {
     log_group: String,
 }
 
-/// One function of a plan, with its steps or the failure that prevented the steps.
+/// The part of a plan that concerns one function: the steps, or the reason why they could not be planned or performed.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,
@@ -167,8 +167,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// All edits of the allow-list in the plan. Each edit consists of the place, the function's ARN, and a flag: true
-    /// to add the ARN, or false to remove it.
+    /// All edits of the allow-list in the plan. Each edit consists of the place where the list is set, the function's
+    /// ARN, and a flag: true to add the ARN, false to remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -213,7 +213,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails if at least one function is not finished, with a failure that names all unfinished functions.
+    /// Fails if any function is not finished. The failure names all unfinished functions.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -231,7 +231,7 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The result of attaching or detaching: the plan, with the failures of functions that are not finished.
+/// The result of attaching or detaching: the plan, including the failures of functions that are not finished.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     #[serde(flatten)]
@@ -257,15 +257,15 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// Plans the change to each function. With a single function, fails if its change cannot be planned. With several
-    /// functions, the plan contains the failure for each function whose change cannot be planned.
+    /// Plans the change to each function. If there is only one function, fails if its change cannot be planned. If
+    /// there are several, the plan records a failure for each function whose change cannot be planned.
     async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }
 
-    /// Makes the changes, and waits until AWS shows them.
+    /// Makes the changes and waits until AWS shows them.
     async fn perform(&self, plan: &AttachPlan) -> Result<Performed<AttachPlan, Attached>, Failure> {
-        // Another operator may have changed the account after the first plan.
+        // Another operator may have changed the account after the first plan was made.
         let mut now = self.plan().await?;
         if now.identity() != plan.identity() {
             return Ok(Performed::Outdated(now));
@@ -295,8 +295,9 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Plans the change. Each call reads the account again, so that the plan includes the changes that this run and
-    /// others have made. The plan for each function assumes that the earlier functions are already on the allow-list.
+    /// Plans the change. Each call reads the account again, so that the plan takes into account the changes made by
+    /// this run and by others. The plan for each function assumes that the earlier functions are already on the
+    /// allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -329,9 +330,9 @@ impl RouteFailures {
         attachment.detach(&Leaving::read(&self.operator, attachment, at_once).await?)
     }
 
-    /// Performs the steps in three parts: the steps of each function before its edit of the allow-list, one edit of the
-    /// list for all functions, and the remaining steps of each function. If a function fails, its remaining steps are
-    /// skipped.
+    /// Performs the steps in three parts: the steps of each function that precede the edit of the allow-list, a single
+    /// edit of the list for all functions, and the remaining steps of each function. If a step fails for a function,
+    /// the function's remaining steps are skipped.
     async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         self.make_each(plan, |plan| plan.around_list().0).await?;
         let mut places: Vec<SettingPlace> = Vec::new();
@@ -378,8 +379,8 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Edits the allow-list in one place, with one edit for all functions, because CloudFormation accepts only one
-    /// update at a time.
+    /// Edits the allow-list in one place. A single edit changes the list for all functions, because CloudFormation
+    /// accepts only one update at a time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if interrupt.is_raised() {

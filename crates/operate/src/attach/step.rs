@@ -17,28 +17,28 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// A change to a function, or to the resources that retry the function. A step that is performed twice has the same
-/// effect as once.
+/// A change to a function, or to the resources that retry the function. Performing a step twice has the same effect as
+/// performing it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Adds tags that keep the function's earlier settings.
+    /// Adds tags that store the function's earlier settings.
     Keep(Vec<(String, String)>),
     /// Adds a tag with this key to the function. The tag's value is the time of the step.
     Mark(&'static str),
     /// Removes tags from the function.
     Forget(Vec<(String, String)>),
-    /// Gives a role permissions.
+    /// Grants permissions to a role.
     Allow(Grant),
     /// Withdraws permissions from a role.
     Withdraw(Grant),
-    /// Adds the function to the allow-list if `true`, or removes it if `false`.
+    /// Adds the function to the allow-list if `true`, or removes it from the list if `false`.
     List(SettingPlace, bool),
-    /// Allows recursive loops of the function if `true`, or forbids them if `false`.
+    /// Allows recursive loops for the function if `true`, or forbids them if `false`.
     Recursion(bool),
     /// Creates the alarm that counts the function's dropped events. If `exists` is true, replaces an alarm that
     /// notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
-    /// Deletes the alarm with this name, which counts the function's dropped events.
+    /// Deletes the alarm with this name. The alarm counts the function's dropped events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.
@@ -216,15 +216,15 @@ impl FunctionPlan {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if the function does not exist and nothing of it is left to remove. The operator may have
+    /// Returns true if the function does not exist and has left nothing to remove. In this case, the operator may have
     /// misspelled the name.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }
 }
 
-/// The delays between repeated checks that AWS shows a change. They add up to about a minute, because a new permission
-/// takes a few seconds to reach every part of AWS.
+/// The delays between checks that a change is visible in AWS. A new permission takes a few seconds to reach every part
+/// of AWS, so the total of about a minute is ample.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
@@ -232,7 +232,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs the step. Skips an edit of the allow-list, because one edit is made for all functions.
+    /// Performs the step. Does nothing for an edit of the allow-list, because a single edit is made for all functions.
     ///
     /// # Errors
     ///
@@ -266,8 +266,8 @@ impl Step {
     }
 }
 
-/// Replaces the settings for asynchronous invocations. Repeats the call as long as Lambda refuses the destination
-/// because a new permission of the function's role has not taken effect.
+/// Replaces the settings for asynchronous invocations. Repeats the call while Lambda refuses the destination, because a
+/// new permission takes a few seconds to take effect.
 async fn put_settings(
     account: &Account,
     target: &Target,

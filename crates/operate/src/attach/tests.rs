@@ -1,4 +1,4 @@
-//! Tests of plans, and of the account after all or some steps of a plan.
+//! Tests of plans, and of the account after some or all steps of a plan.
 
 mod moves;
 mod several;
@@ -92,7 +92,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function in two runs that are an hour apart. Returns the plan of the second run.
+/// Detaches a function in two runs an hour apart. Returns the plan of the second run.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(&to_detach(aws, &[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");

@@ -1,10 +1,10 @@
-//! The implementation of [`Aws`] with the AWS SDK. Only this file and its folder use the SDK.
+//! The implementation of [`Aws`] that uses the AWS SDK. Only this file and its folder depend on the SDK.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `connect` | credentials, profiles and regions; the clients |
-//! | `clock` | the time by AWS's clock |
-//! | `lambda`, `sqs`, `logs`, `cloudwatch`, `cloudformation`, `iam` | a service's answers in our own types |
+//! | `clock` | the time on AWS's clock |
+//! | `lambda`, `sqs`, `logs`, `cloudwatch`, `cloudformation`, `iam` | each service's responses, as our own types |
 
 mod clock;
 mod cloudformation;
@@ -45,8 +45,8 @@ pub use connect::SdkAws;
 
 /// Turns the error of an SDK call into a [`Failure`] that names the call.
 trait Or<T, E> {
-    /// Turns an error into a [`Failure`] that names the call by its IAM action and its resource. `action` is the IAM
-    /// action, such as `sqs:GetQueueAttributes`, and `of` names the resource.
+    /// Turns an error into a [`Failure`] that names the call's IAM action (`action`), such as `sqs:GetQueueAttributes`,
+    /// and the call's resource (`of`).
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
     /// Like `or_failure`, but returns `None` if `gone` returns true for the error. `gone` detects the error for a
@@ -251,7 +251,8 @@ impl Aws for SdkAws {
     }
 
     async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults {
-        // SQS may have accepted the messages of a call that it did not answer, and a second call would duplicate them.
+        // SQS may have accepted the messages of a call that it did not respond to, and a second call would duplicate
+        // them.
         let sender = Sender::new(self.sqs.clone(), url).retries(Retries::none()).concurrency(sqs::AT_ONCE);
         sqs::deliver(sender, messages.into_iter().map(sqs::new_message), paused).await
     }
@@ -465,8 +466,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// The context entry for IAM's simulator with the service through which a key is used, SQS. A policy may allow the
-    /// use of the key only through SQS. KMS uses the suffix `amazonaws.com` in all partitions.
+    /// A context entry that tells IAM's simulator that a key is used through SQS. A policy may allow the use of a key
+    /// only through SQS. The entry's value has the suffix `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -559,7 +560,7 @@ mod tests {
         assert_eq!(failure, format!("{action}Invalid queue ARN"));
     }
 
-    /// The XML of an answer from IAM.
+    /// The XML of a response from IAM.
     fn xml(operation: &str, result: &str) -> String {
         let namespace = "https://iam.amazonaws.com/doc/2010-05-08/";
         format!(

@@ -1,14 +1,14 @@
 //! An account in memory, for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`]: queues with messages, functions, roles, a
-//! parameter, log lines. The test or program that creates the account fills the state, and may read and change the
-//! state between any two calls. A [`Sample`] account has a deployment from the start, but no function or handler runs
-//! in the account. In a [`Demo`], functions fail and the retry handler retries them: before each call to the account,
-//! the functions and the handler run up to the time of the account's [`Clock`]. [`SimulatedOperators`] run commands
-//! during a simulated run of `timelapse`.
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which holds functions, roles, queues with their
+//! messages, parameters and log lines. The test or program that creates the account fills the state, and may read and
+//! change the state between any two calls. A [`Sample`] account has a deployment from the start, but no function or
+//! handler runs in the account. In a [`Demo`], functions fail and the retry handler retries them: before each call to
+//! the account, the functions and the handler catch up with the account's [`Clock`]. [`SimulatedOperators`] run
+//! commands while the simulator, `comeback-timelapse`, runs the handler.
 //!
 //! Each call yields once before it takes effect, so that the calls of several operators interleave. A hook may give
-//! each call a [`Fault`]: the call fails, its answer is lost, or the operator is killed before the call.
+//! each call a [`Fault`]: the call fails, its response is lost, or the operator is killed before the call.
 
 mod calls;
 mod clock;
@@ -68,7 +68,7 @@ pub struct SimulatedAws {
 /// The state that all callers of an account share.
 struct World {
     state: RefCell<State>,
-    /// The account's clock, unless `clock` contains another clock.
+    /// The account's clock until `clock` is set.
     manual: Rc<ManualClock>,
     clock: OnceCell<Rc<dyn Clock>>,
     running: OnceCell<Rc<Running>>,
@@ -93,9 +93,9 @@ pub struct State {
     pub parameters: BTreeMap<String, Parameter>,
     /// Log groups by name.
     pub log_groups: BTreeMap<String, LogGroup>,
-    /// The metrics of the account, with their points.
+    /// The account's metrics and their data points.
     pub metrics: Metrics,
-    /// Metric alarms by name. The alarms change their states by themselves only while a deployment runs in the account.
+    /// Metric alarms by name. Their states change automatically only while a deployment runs in the account.
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
@@ -127,7 +127,7 @@ impl SimulatedAws {
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
     }
 
-    /// Creates another caller of the same account, with its own hook and permissions.
+    /// Creates another caller of the same account. The new caller has its own permissions and its own hook for calls.
     #[must_use]
     pub fn called_by(&self, arn: &str) -> Self {
         Self { world: Rc::clone(&self.world), caller: Rc::new(calls::Caller::new(arn)) }
@@ -144,7 +144,7 @@ impl SimulatedAws {
     ///
     /// # Panics
     ///
-    /// Panics if the value from an earlier call was not dropped.
+    /// Panics if the value from an earlier call has not been dropped.
     pub fn state(&self) -> RefMut<'_, State> {
         let mut state = self.world.state.borrow_mut();
         let now = self.time();
@@ -166,7 +166,7 @@ impl SimulatedAws {
         assert!(self.world.clock.set(clock).is_ok(), "BUG: the account already has a clock");
     }
 
-    /// Returns the queue with this name, which must exist.
+    /// Returns the queue with this name.
     ///
     /// # Panics
     ///
@@ -175,7 +175,7 @@ impl SimulatedAws {
         RefMut::map(self.state(), |state| state.named(name))
     }
 
-    /// Returns the function with this name, which must exist.
+    /// Returns the function with this name.
     ///
     /// # Panics
     ///
@@ -219,7 +219,7 @@ impl State {
         self.functions.insert(function.configuration.name.clone(), function);
     }
 
-    /// Adds an empty queue, and returns the queue's URL.
+    /// Adds an empty queue and returns its URL.
     pub fn add_queue(&mut self, name: &str) -> String {
         self.queues.insert(name.to_owned(), Queue::new(queue_arn(name)));
         queue_url(name)
@@ -231,8 +231,8 @@ impl State {
         self.log_groups.entry(group.to_owned()).or_default().write(now, stream, message);
     }
 
-    /// Finds the function that a call names. Also returns the qualifier in the name. Returns `None` if the function
-    /// does not exist.
+    /// Finds the function that a call names. Also returns the qualifier in the name, if any. Returns `None` if the
+    /// function does not exist.
     fn function(&mut self, name: &str) -> Option<(&mut Function, Option<String>)> {
         let named: FunctionName = name.parse().ok()?;
         let here = function_arn(&named.name);
@@ -262,12 +262,12 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Performs `ReceiveMessage`: receives messages from a queue. Moves messages to the queue's dead-letter queue if
-    /// they were received too often.
+    /// Performs `ReceiveMessage`: receives messages from a queue. Moves messages that were received too many times to
+    /// the queue's dead-letter queue.
     ///
     /// # Errors
     ///
-    /// Fails with SQS's code and message if the queue does not exist.
+    /// Fails with SQS's error code and message if the queue does not exist.
     pub fn receive(
         &mut self,
         url: &str,

@@ -1,4 +1,4 @@
-//! Discards dead-letters: writes the dead-letters to a file, and deletes them from the queue.
+//! Discards dead-letters: writes them to a file, and deletes them from the queue.
 
 use std::path::PathBuf;
 
@@ -19,15 +19,14 @@ use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// A change that writes dead-letters to a new file, and deletes each dead-letter from the queue once its line is on
-/// disk.
+/// A change that writes dead-letters to a new file, and deletes each from the queue once its line is on disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
     /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
     /// The dead-letters to discard.
     pub chosen: Chosen,
-    /// The path of the file to create. The file must not exist yet.
+    /// The path of the file to create. It must not exist yet.
     pub export: PathBuf,
     /// The maximum number of dead-letters to discard per second.
     pub pace: Pace,
@@ -35,7 +34,7 @@ pub struct Discard {
     pub limit: Option<u64>,
 }
 
-/// The plan of a discard: which dead-letters are written to which file.
+/// The plan of a discard: the dead-letters to discard, and the file to write them to.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscardPlan {
     plan: Picked,
@@ -51,7 +50,7 @@ pub struct Discarded {
     acted: Acted,
     discarded: u64,
     export: String,
-    /// True if no dead-letter was written to the file. In this case, the empty file is removed.
+    /// True if no dead-letter was written to the file, which is then removed.
     #[serde(skip)]
     is_empty: bool,
 }

@@ -23,17 +23,17 @@ use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The number of bytes after which an export writes its collected dead-letters to the file.
+/// The number of bytes that an export collects before it writes them to the file.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// A dead-letter, stored as one line in a file. The line has everything that an import sends again: the body, the
-/// attributes and the trace header.
+/// A dead-letter as one line of a file, with everything that an import sends: the body, the attributes and the trace
+/// header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
     pub(super) message_id: String,
-    /// The time when the message was sent, in milliseconds since the epoch. An import does not use this time, because
-    /// SQS sets a new time for the imported message.
+    /// The time when the message was sent, in milliseconds since the epoch. An import ignores it, because SQS sets a
+    /// new time on the imported message.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
@@ -46,9 +46,9 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredAttribute {
-    /// The attribute's type: `String`, `Number` or `Binary`. A label may follow the type, as in `Number.int`.
+    /// The attribute's type: `String`, `Number` or `Binary`, optionally followed by a label, as in `Number.int`.
     pub r#type: String,
-    /// The attribute's value as text. A `Binary` value is in Base64.
+    /// The attribute's value as text, in Base64 if the type is `Binary`.
     pub value: String,
 }
 
@@ -100,13 +100,13 @@ impl StoredAttribute {
     }
 }
 
-/// A new file that dead-letters are written to. Dropping a `NewFile` removes the file if it is still empty, so that the
-/// operator can repeat the command.
+/// A new file that dead-letters are written to. If it is still empty when the `NewFile` is dropped, it is removed, so
+/// that the operator can repeat the command.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// The offsets in the file at which the lines of the last write begin.
+    /// The file offsets at which the lines of the last write begin.
     beginnings: RefCell<Vec<u64>>,
 }
 
@@ -130,8 +130,8 @@ impl NewFile {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Appends lines, and waits until the lines are on disk. If the write fails, truncates the file to its previous
-    /// length. The dead-letters of these lines stay in the queue, so an import of the lines would duplicate them.
+    /// Appends lines, and waits until they are on disk. If that fails, truncates the file to its previous length: the
+    /// dead-letters stay in the queue, so an import of their lines would duplicate them.
     fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());
@@ -175,15 +175,15 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Removes the lines of the last `dead_letters` dead-letters from the file. These dead-letters are still in the
-    /// queue, so an import of the lines would duplicate them.
+    /// Removes the lines of the last `dead_letters` dead-letters from the file. They are still in the queue, so an
+    /// import of their lines would duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
 
-/// Syncs the folder that contains the file. Without the sync, a crash might lose a new file.
+/// Syncs the folder that contains the file. Otherwise, a crash might lose a new file.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         // Only Unix can sync a folder.
@@ -272,7 +272,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file. Fails if `dead discard` is still writing the file.
+    /// Opens a file. Fails if `dead discard` is still writing it.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
@@ -309,7 +309,7 @@ impl Lines {
         }
     }
 
-    /// The failure to report if the most recently read line is invalid.
+    /// The error for the line that was read last, if it is invalid.
     pub(super) fn bad(&self, problem: &str) -> Failure {
         let (path, line) = (self.path.display(), self.number);
         Failure::could_not(format!(
@@ -318,7 +318,7 @@ impl Lines {
     }
 }
 
-/// The failure to report if a file cannot be read or written.
+/// The error for a file that cannot be read or written.
 pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failure {
     Failure::could_not(format!("{}: {problem}", path.display()))
 }
@@ -326,8 +326,8 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
 /// Removes a byte-order mark, which Windows editors write, from the beginning of a file. Fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // UTF-16 begins with a byte-order mark, or with a NUL beside an ASCII character, because all JSON begins with
-        // an ASCII character.
+        // UTF-16 begins with a byte-order mark, or with a NUL next to an ASCII character, because JSON begins with an
+        // ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -408,7 +408,7 @@ pub(super) mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn unsynced_cut_counts_as_failed() {
-        // This file in `/proc` holds the name of the thread. The file can be written and truncated, but not synced.
+        // This file holds the thread's name. It can be written and truncated, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();
@@ -438,7 +438,7 @@ pub(super) mod tests {
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
     /// A limit on the size of files simulates a full disk. The limit applies to a whole process, so the test runs
-    /// itself again in a child process with the limit.
+    /// itself again in a child process that has the limit.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {

@@ -16,7 +16,7 @@ use crate::waiting::wanted::error_matches;
 /// dead-letter queue after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// A filter for dead-letters. A dead-letter must meet all conditions of the filter. A message in an unknown format
+/// A filter for dead-letters. A dead-letter matches if it meets all conditions. A message in an unknown format
 /// matches only the empty filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
@@ -24,15 +24,15 @@ pub struct Filter {
     pub reason: Option<&'static str>,
     /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
-    /// A glob pattern for the error's type, which matches the whole type, its class name or its simple name.
+    /// A glob pattern that must match the error's type, its class name or its simple name.
     pub error: Option<String>,
     /// The dead-letter must be older than this duration.
     pub older: Option<Duration>,
     /// The dead-letter must be younger than this duration.
     pub newer: Option<Duration>,
-    /// The accepted numbers of retries.
+    /// The range of accepted retry counts.
     pub retries: Option<RangeInclusive<u64>>,
-    /// The event's key.
+    /// The key that the event must have.
     pub key: Option<String>,
     /// Tests of the event's payload, all of which must hold.
     pub payload: Vec<PayloadTest>,
@@ -87,8 +87,8 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason. The name is `max_receive_count` if SQS moved the message to the dead-letter
-/// queue. The name is `unknown` if the message has an unknown format. A filter cannot name the reason `unknown`.
+/// The name of a dead-letter's reason: one of the handler's reasons, `max_receive_count` if SQS moved the message to
+/// the dead-letter queue, or `unknown` if the message's format is unknown. A filter cannot name the reason `unknown`.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -140,8 +140,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A test that the payload has a given value at a JSON pointer, such as `/customer/id=42`. This example matches both
-/// the number `42` and the string `"42"`.
+/// A test that the payload has a given value at a JSON pointer. For example, `/customer/id=42` matches both the
+/// number `42` and the string `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,
@@ -210,8 +210,7 @@ mod tests {
     use super::*;
     use crate::dead::samples::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
 
-    /// Returns true if a filter matches a dead-letter that was written an hour ago, after seven retries that ended in a
-    /// `TimeoutException`.
+    /// Returns true if a filter matches an hour-old dead-letter with seven retries and a `TimeoutException`.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
         filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)

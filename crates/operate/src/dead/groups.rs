@@ -14,8 +14,8 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups. Functions can report any string as an error's type, so the number of error types has
-/// no limit. Once the maximum is reached, dead-letters that fit in no existing group are counted together in one extra
+/// The maximum number of groups. Functions can report any string as an error's type, so the number of error types is
+/// unlimited. Once the maximum is reached, dead-letters that fit no existing group are counted together in one extra
 /// group.
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// The maximum length of an error's type, message or detail, in characters. Longer texts are cut.
@@ -26,8 +26,8 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 /// The values that all dead-letters in a group share, and the error message of the first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. The name is `other` for
-    /// the group of all dead-letters beyond the maximum number of groups.
+    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. It is `other` for the
+    /// extra group of dead-letters beyond the maximum number of groups.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
@@ -36,17 +36,17 @@ pub struct Alike {
     /// The error message of the group's first dead-letter, cut after 256 characters. `None` if the first dead-letter
     /// has no error message.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
-    /// could parse the messages, or if the messages have an error.
+    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could parse
+    /// them, or if they name an error.
     pub detail: Option<String>,
 }
 
 impl Alike {
-    /// The extra group for dead-letters that fit in no existing group, once there are [`MOST_GROUPS`] groups.
+    /// The extra group for dead-letters that fit no existing group, once there are [`MOST_GROUPS`] groups.
     pub(super) const OTHER: Self =
         Self { reason: "other", target: None, error_type: None, error_message: None, detail: None };
 
-    /// The values of a dead-letter that decide its group, without the error message.
+    /// The values of a dead-letter that determine its group, without the error message.
     pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         let error_type = dead_letter.error_type.as_ref();
         Self {
@@ -67,11 +67,11 @@ pub struct Group {
     pub alike: Alike,
     /// The number of dead-letters in the group.
     pub count: u64,
-    /// The earliest time when an event in the group was dead-lettered.
+    /// The time when the first event in the group was dead-lettered.
     pub oldest: Timestamp,
-    /// The latest time when an event in the group was dead-lettered.
+    /// The time when the last event in the group was dead-lettered.
     pub newest: Timestamp,
-    /// The earliest time when SQS deletes a dead-letter in the group.
+    /// The time when SQS deletes the first of the group's dead-letters.
     pub expires: Timestamp,
 }
 

@@ -1,5 +1,5 @@
-//! Imports dead-letters from a file that `dead discard` wrote. A second file records the dead-letters already imported,
-//! so that a repeated import continues where the previous import ended.
+//! Imports dead-letters from a file that `dead discard` wrote. A second file records the dead-letters already
+//! imported, so that a repeated import continues where the previous one ended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -28,13 +28,13 @@ use crate::shown::shown;
 pub struct Import {
     /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
-    /// The file to import. A second file, whose name has `.done` appended, records the dead-letters already imported.
+    /// The file to import. A second file, at the same path plus `.done`, records the dead-letters already imported.
     pub file: PathBuf,
     /// The maximum number of dead-letters to import per second.
     pub pace: Pace,
 }
 
-/// The plan of an import: how many dead-letters are sent from the file to which queue.
+/// The plan of an import: how many dead-letters to send, and to which queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportPlan {
     dead_letters: u64,
@@ -130,8 +130,8 @@ impl Import {
         })
     }
 
-    /// Sends the dead-letters that are not yet `imported`, and records which dead-letters SQS accepted. `outcome` counts
-    /// the dead-letters that were sent, even if a later send fails.
+    /// Sends the dead-letters that are not yet `imported`, and records which ones SQS accepted. `outcome` counts
+    /// those that were sent, even if a later send fails.
     async fn send_all(
         &self,
         plan: &ImportPlan,
@@ -262,10 +262,10 @@ impl Answer for Imported {
 /// The prefix of the first line of the `.done` file. The queue's ARN follows.
 const QUEUE: &str = "queue ";
 
-/// The content of the `.done` file: a queue, and the dead-letters already imported into that queue.
+/// The content of the `.done` file: a queue, and the dead-letters already imported into it.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the queue that the dead-letters were sent to. `None` if no dead-letter was sent yet.
+    /// The ARN of the queue that the dead-letters were sent to. `None` if no dead-letter has been sent yet.
     queue: Option<String>,
     /// The original message ids of the imported dead-letters.
     ids: HashSet<String>,
@@ -297,7 +297,7 @@ struct Journal {
 }
 
 impl Journal {
-    /// Opens and reads the `.done` file, and locks the file against other imports until the `Journal` is dropped.
+    /// Opens and reads the `.done` file, and locks it against other imports until the `Journal` is dropped.
     fn open(path: &Path) -> Result<(Self, Record), Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// Plans an import of a file with this text. Returns the number of dead-letters to import, and true if the last
+    /// Plans an import of a file with this text. Returns the number of dead-letters to import, and whether the last
     /// line is cut off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
@@ -448,7 +448,7 @@ mod tests {
         for bytes in [&utf16[..], &utf16[2..]] {
             assert_eq!(planned(bytes).await.unwrap_err(), format!("/dead-letters.jsonl: {named}"));
         }
-        // The `.done` file may also begin with a byte-order mark, and is also refused if it is UTF-16.
+        // The `.done` file, too, may begin with a byte-order mark, and is refused if it is UTF-16.
         let setting = Setting::with(LINE);
         std::fs::write(setting.import().journal(), "\u{feff}m-1\r\n").unwrap();
         assert_eq!(setting.plan().await.unwrap().before, 1);

@@ -15,7 +15,7 @@ use crate::operator::Operator;
 pub struct Pace(pub f64);
 
 impl Pace {
-    /// The default pace of a redrive. The pace is slow, because the function may only just have recovered.
+    /// The default pace of a redrive. It is slow, because the function may only just have recovered.
     pub const REDRIVE: Self = Self(50.0);
     /// The default pace of a discard or an import.
     pub const FILE: Self = Self(500.0);
@@ -29,20 +29,20 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to process in one batch: one if no dead-letter has been `tried` yet, otherwise as
-    /// many as the pace allows in one second. If the permission to delete is missing, the first batch fails, and only
-    /// one dead-letter is copied without being deleted.
+    /// The number of dead-letters to process in one batch: one if none has been `tried` yet, otherwise as many as the
+    /// pace allows in one second. If the permission to delete is missing, the first batch of one leaves only one
+    /// dead-letter copied but not deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive together. The last of these dead-letters is processed well before
-    /// it becomes visible again.
+    /// The maximum number of dead-letters to receive together. It is small enough for the last of them to be
+    /// processed well before it becomes visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
 
-    /// The time to process this number of dead-letters at this pace.
+    /// The time that it takes to process this number of dead-letters at this pace.
     pub(super) fn time_for(self, dead_letters: u64) -> Duration {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }

@@ -31,7 +31,7 @@ const MOST_NAMED: usize = 20;
 pub enum Chosen {
     /// The dead-letters that match a filter. The queue is scanned to plan the change.
     Matching(Box<Filter>),
-    /// Dead-letters that are selected from an earlier scan.
+    /// Dead-letters selected from an earlier scan.
     Selected(Rc<Snapshot>, Selection),
 }
 
@@ -41,8 +41,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// Returns the filter's flags for the record of a change. The flag `--key` is left out, because the record lists
-    /// the key separately. The values of `--payload` are left out too.
+    /// Returns the filter's flags for the [`Activity`] that records a change. Leaves out `--key`, which the record
+    /// lists separately, and the values of `--payload`.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -53,8 +53,8 @@ impl Chosen {
         shown.collect()
     }
 
-    /// Returns the snapshot to plan from: the snapshot of an earlier scan, or of a new scan. A new scan uses `rules` to
-    /// check which dead-letters can be redriven.
+    /// Returns the snapshot to plan from: an earlier one, or the result of a new scan. A new scan uses `rules` to check
+    /// which dead-letters can be redriven.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -86,7 +86,7 @@ pub(super) struct Picked {
     /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     #[serde(rename = "left")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. The dead-letters of these functions are skipped.
+    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     locked: Option<Locked>,
     /// The reason why the scan may have missed dead-letters.
@@ -133,8 +133,7 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // The group's message comes from the first dead-letter in the group, which might not be the selected
-        // dead-letter.
+        // The group's message comes from the first dead-letter in the group, which might not be the selected one.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.alike.error_message = row.message.as_ref().map(ToString::to_string);
         }
@@ -216,12 +215,11 @@ pub(super) struct Outcome {
 }
 
 /// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. A repeated command acts on
-/// these dead-letters again.
+/// them again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
-    /// The number of these dead-letters.
     pub(super) count: u64,
-    /// The reason why the first of these dead-letters was not deleted.
+    /// The reason why the first of the dead-letters was not deleted.
     pub(super) why: String,
 }
 
@@ -289,7 +287,7 @@ impl Acted {
         layout
     }
 
-    /// A remark on dead-letters in the plan that could not be found again; `None` if all were found.
+    /// A note about the plan's dead-letters that were not found again; `None` if all were found.
     fn missing(&self) -> Option<String> {
         let Outcome { done, left, not_deleted, .. } = &self.outcome;
         let met = done + not_deleted.as_ref().map_or(0, |it| it.count) + left.values().sum::<u64>();
@@ -300,7 +298,8 @@ impl Acted {
         })
     }
 
-    /// The result of the command. Fails if the command left dead-letters that the plan did not skip.
+    /// The result of the command. Fails if some of the plan's dead-letters were not processed, or if the queue could
+    /// not be scanned completely.
     pub(super) fn result(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary(self.did);
         self.read.result(&summary)?;
@@ -313,7 +312,7 @@ impl Acted {
     }
 }
 
-/// The failure to report if a command has left dead-letters for another run.
+/// The error for a command that left some dead-letters for another run.
 pub(super) fn left_over(summary: &str) -> Failure {
     Failure::undone(format!("{summary}; run the command again for the rest"))
 }

@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Converts a message from the AWS port. Fails if SQS left out a part of the message.
+    /// Converts a message that SQS returned. Fails if SQS left out a part of the message.
     pub(super) fn of(message: Message) -> Result<Self, Failure> {
         let Message { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));

@@ -23,18 +23,18 @@ use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text;
 
-/// A change that sends dead-letters to the retry queue, and deletes each dead-letter once SQS has accepted the copy.
+/// A change that sends dead-letters to the retry queue, and deletes each once SQS has accepted its copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
     /// The operator who makes the change, and the deployment to change.
     pub operator: Operator,
     /// The dead-letters to redrive.
     pub chosen: Chosen,
-    /// The ARN of a function to invoke instead of the original function. `TARGET_FUNCTIONS` must allow this ARN. `None`
-    /// keeps the original function.
+    /// The ARN of a function to invoke instead of the original one. `TARGET_FUNCTIONS` must allow it. `None` keeps
+    /// the original function.
     pub retarget: Option<String>,
-    /// The payload to send instead of the dead-letter's own. A new payload is valid only if the plan has exactly one
-    /// dead-letter. `None` keeps the dead-letter's payload.
+    /// The payload to send instead of the dead-letter's own, allowed only if the plan has exactly one dead-letter.
+    /// `None` keeps the dead-letter's payload.
     pub payload: Option<NewPayload>,
     /// The maximum number of dead-letters to redrive per second.
     pub pace: Pace,
@@ -60,7 +60,7 @@ impl Redrive {
     /// The reason to skip a dead-letter. `None` if the dead-letter can be redriven.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
         // The scan checked each dead-letter with its own function, not with `retarget`. An earlier scan also checked
-        // each dead-letter with its own payload, not with the new payload.
+        // it with its own payload, not with the new one.
         row.refused.filter(|code| match code {
             ReasonCode::TargetNotAllowed => self.retarget.is_none(),
             ReasonCode::PayloadTooLarge => {
@@ -95,7 +95,7 @@ impl RedrivePlan {
         self.plan.dead_letters
     }
 
-    /// The failure to report if the plan's dead-letters belong to functions that are not on the allow-list.
+    /// The error for a plan with dead-letters of functions that are not on the allow-list.
     fn refusal(&self) -> Failure {
         not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
     }
@@ -189,7 +189,7 @@ impl Answer for RedrivePlan {
     }
 }
 
-/// The failure to report if a redrive would send dead-letters to functions that are not on the allow-list.
+/// The error for a redrive that would send dead-letters to functions that are not on the allow-list.
 fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
     let arns: Vec<&str> = arns.into_iter().collect();
     let listed: Vec<_> = arns.iter().map(|arn| shown(arn)).collect();
@@ -456,7 +456,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
     }
 
-    /// A redrive of dead-letters that are selected from a snapshot.
+    /// A redrive of dead-letters selected from a snapshot.
     fn part(dead: &Dead, snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
         Redrive::new(dead.operator(), Chosen::Selected(Rc::clone(snapshot), selection))
     }

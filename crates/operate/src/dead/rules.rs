@@ -1,4 +1,4 @@
-//! Builds the message that a redrive sends for a dead-letter, and checks the message with the handler's own rules.
+//! Builds the message that a redrive sends for a dead-letter, and checks it against the handler's own rules.
 
 use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide};
 use serde_json::value::RawValue;
@@ -53,13 +53,13 @@ pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-/// Predicts what a deployment's handler would do with a redriven dead-letter, according to the handler's policies.
+/// Predicts what a deployment's handler would do with a redriven dead-letter under the handler's policies.
 #[derive(Clone, Debug)]
 pub(super) struct RedriveRules {
     policies: Policies,
-    /// The ARN of the function to invoke instead of the original function. `None` keeps the original function.
+    /// The ARN of the function to invoke instead of the original one. `None` keeps the original function.
     pub(super) retarget: Option<String>,
-    /// The payload that replaces the dead-letter's payload. `None` keeps the dead-letter's payload.
+    /// The payload that replaces the dead-letter's own. `None` keeps the dead-letter's.
     pub(super) payload: Option<NewPayload>,
 }
 
@@ -93,9 +93,9 @@ impl RedriveRules {
         }
     }
 
-    /// The message that a redrive sends, so that the dead-letter's event starts again without earlier retries. The
-    /// message has no attributes, because the attribute `Comeback` would mark the message as moved. Fails with the
-    /// reason why the handler would dead-letter the message again immediately.
+    /// The message that a redrive sends to make the dead-letter's event start again without earlier retries. It has no
+    /// attributes, because the attribute `Comeback` would mark it as the copy of another message. Fails with the reason
+    /// why the handler would dead-letter the message again immediately.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload.as_ref().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);
@@ -105,8 +105,8 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Runs the handler's rules on a new message. Returns the body, or the reason why the rules dead-letter the event
-    /// on its first receive or when its first retry is due. The event starts again, so `sent` does not affect the
+    /// Runs the handler's rules on the message to send. Returns the body, or the reason why the rules dead-letter the
+    /// event on its first receive or when its first retry is due. The event starts again, so `sent` does not affect the
     /// result.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {

@@ -101,7 +101,7 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// An account with these dead-letters, in a deployment to which function `orders` is attached.
+    /// An account with these dead-letters, in a deployment to which the function `orders` is attached.
     pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
         let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
         dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
@@ -140,7 +140,7 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who interrupts the command at its progress report number `times`, counted from 1.
+    /// An operator who interrupts the command at the progress report with this number, counted from 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {

@@ -22,8 +22,8 @@ use crate::operator::{Operator, Progress};
 pub(super) const ROUND: usize = 80;
 /// SQS's maximum number of messages per receive.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// The wait time of a receive. A long poll queries all of SQS's servers, but a short poll queries only some of the
-/// servers. One second is the shortest long poll.
+/// The wait time of a receive. A long poll queries all of SQS's servers, and a short poll only some of them. One
+/// second is the shortest long poll.
 const WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of dead-letters to hide at the same time. SQS allows about 120,000 messages in flight, including
 /// messages that other readers have received.
@@ -33,8 +33,8 @@ const MOST_HIDDEN: usize = 110_000;
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// If a scan has hidden more dead-letters than this, the operator is notified before the scan makes them visible again,
-/// because the calls to SQS take a while.
+/// The number of hidden dead-letters above which a scan notifies the operator before it makes them visible again,
+/// because the calls to SQS then take a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -69,14 +69,14 @@ pub struct Read {
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader keeps hidden. The reader may have been killed. Nobody else can read these
-/// dead-letters until they are visible again.
+/// Dead-letters that another reader, which may have been killed, keeps hidden. Nobody else can read them until they
+/// are visible again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
-    /// The approximate number of these dead-letters.
+    /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time by which all of these dead-letters are visible again, if the other reader has already ended. SQS does
-    /// not report when the dead-letters were hidden, so a later check gives a later time.
+    /// The time by which all of the dead-letters will be visible again, if the other reader has already ended. SQS does
+    /// not report when they were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
@@ -102,7 +102,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// The time of day when all of these dead-letters are visible again, rounded up to a minute.
+    /// The time of day when all of these dead-letters will be visible again, rounded up to a minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
@@ -120,7 +120,7 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The time that a received dead-letter stays hidden unless it is made visible earlier, in minutes.
+/// The time in minutes that a received dead-letter stays hidden unless it is made visible earlier.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
@@ -146,8 +146,8 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. The error's text contains `done`, a description of the
-    /// finished work, and the problems that occurred during the scan.
+    /// The result of a command that has scanned the queue. The error's text contains `done`, which describes the
+    /// finished work, and the problems of the scan.
     ///
     /// # Errors
     ///
@@ -297,7 +297,7 @@ impl<'a> Scan<'a> {
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, true, &tell_pause(operator)).await;
             // SQS refuses a handle if the dead-letter is visible already, was deleted, or was received by another
-            // reader. In each of these cases, the dead-letter need not be made visible.
+            // reader. In all of these cases, the scan has nothing left to do for it.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };

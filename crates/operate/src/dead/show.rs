@@ -168,7 +168,7 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::End;
 
-    /// Serializes an answer to JSON, and adds the member `account`.
+    /// Serializes a command's answer to JSON, and adds the member `account`.
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]
         struct Object<'a, A> {

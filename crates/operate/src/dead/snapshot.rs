@@ -18,14 +18,14 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The maximum number of bytes that a row keeps of a dead-letter's key.
+/// The number of bytes after which a row cuts a dead-letter's key.
 const MOST_OF_A_KEY: usize = 120;
-/// The maximum number of bytes that a row keeps of an error's message.
+/// The number of bytes after which a row cuts an error's message.
 const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions to name in an error.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that a scan found. A command lists the dead-letters in a snapshot, or plans a change to them.
+/// The dead-letters that a scan found. A command lists them, or plans a change to them.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The time when the scan began.
@@ -108,8 +108,8 @@ struct Seen {
 /// an unknown function.
 pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
     let deployment = operator.deployment().await?;
-    // If the handler refuses its settings, its behaviour is unknown, and no dead-letter is checked. A redrive is then
-    // refused.
+    // If the handler refuses its settings, nothing is known about what it would do, so no dead-letter is checked. A
+    // redrive is then refused.
     let rules = RedriveRules::new(&deployment, None, None).ok();
     let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
     snapshot.is_whole_enough()?;
@@ -118,7 +118,7 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` dead-letters.
+    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` of them.
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,
@@ -209,12 +209,12 @@ impl Snapshot {
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
-    /// The groups that still have dead-letters, each with its number, the largest group first.
+    /// The groups that still have dead-letters, each with its group number, the largest group first.
     pub fn groups(&self) -> Vec<(usize, Group)> {
         self.groups_of(&self.rows(&Selection::All))
     }
 
-    /// The groups of these rows, each with its number, the largest group first.
+    /// The groups of these rows, each with its group number, the largest group first.
     pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
         let groups = self.kinds.iter().cloned().map(Group::empty);
         let mut groups: Vec<(usize, Group)> = groups.enumerate().collect();

@@ -23,11 +23,11 @@ use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
 use crate::deployment::queue::HIDDEN_FOR;
 
-/// The number of random histories to test. Each history has its own dead-letters, filter, pace, faults and up to a
+/// The number of random histories to test. Each history has its own dead-letters, filter, pace and faults, and up to a
 /// dozen kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories for commands that write files. This number is smaller than [`HISTORIES`], because
-/// each step waits for the disk.
+/// The number of random histories for commands that write files: fewer than [`HISTORIES`], because each step waits
+/// for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 /// A simulated account in which one command is killed repeatedly.
@@ -39,8 +39,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of messages with an unanswered send, or with a deletion that failed or was not answered. Each such
-    /// message may explain one duplicate.
+    /// The number of messages whose send was not answered, or whose deletion failed or was not answered. Each of them
+    /// may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -89,7 +89,7 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly. All runs may be killed at random calls, except the last run, which
+    /// Plans and performs a change repeatedly. Each run except the last may be killed at a random call. The last run
     /// completes the change. Returns the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
@@ -128,7 +128,7 @@ impl History {
     }
 }
 
-/// Plans and performs a change. Returns `None` if the change failed before it did anything.
+/// Plans and performs a change. Returns `None` if it did nothing, because it failed or its plan was out of date.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),

@@ -25,7 +25,7 @@ pub(super) trait Action {
     /// elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` dead-letters that were stored, because these stay in the queue.
+    /// Undoes the action for the last `dead_letters` dead-letters that were stored, because they stay in the queue.
     /// Returns true on success. By default, nothing can be undone, because a consumer may already have received the
     /// messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
@@ -63,7 +63,7 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Sends messages to a queue, which is given as its URL and its name for the error text.
+/// Sends messages to the queue with this URL. `queue` is its name in error texts.
 pub(super) async fn send(
     operator: &Operator,
     (url, queue): (&str, &str),
@@ -178,9 +178,9 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // The dead-letter surely stays only if the deletion was denied or never tried. After any other failure, the
-        // dead-letter may have been deleted. The answer to a first call may have been lost, even if a repeated call
-        // failed because the credentials had expired.
+        // The dead-letter is known to stay only if the deletion was denied or never tried. After any other failure,
+        // it may have been deleted: the answer to a first call may have been lost, even if a repeated call failed
+        // because the credentials had expired.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };

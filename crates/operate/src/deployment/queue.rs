@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// The time that a received dead-letter stays hidden from other readers, unless a command makes it visible earlier. A
 /// command reads 100,000 dead-letters in a few minutes. A longer time would only keep dead-letters hidden longer after
 /// a command was killed. If a slow command is still running when a dead-letter becomes visible, the command receives
-/// and thereby hides the dead-letter again.
+/// the dead-letter again, which hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.

@@ -25,11 +25,11 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// The function that judges the facts for a check. Each variant takes a different subject, such as a function.
+/// The code that judges the facts for a check. There is a variant for each kind of subject, such as a function.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
-    /// Judges one permission of the handler's role: the row of `rights.rs` with the check's number.
+    /// Judges one permission of the handler's role. The table `OF_HANDLER` lists the permissions by check number.
     Role,
     Function(fn(&Facts, &Function) -> Judged),
     /// Runs once for each checked alias, version or unqualified function.
@@ -38,8 +38,8 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The number of the check that the handler may invoke a function. For a function on the allow-list, this check also
-/// runs before the function is attached and while it is being detached.
+/// The number of the check that tests whether the handler may invoke a function. For a function on the allow-list, this
+/// check also runs before the function is attached and while it is being detached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 

@@ -1,5 +1,5 @@
-//! Checks of functions that read SQS directly with the package `comeback-sqs`. These checks read settings to which the
-//! package has no access, because it runs inside the function.
+//! Checks of functions that read SQS directly with the package `comeback-sqs`. These checks read settings that the
+//! package cannot read, because it runs inside the function.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -147,7 +147,8 @@ fn is_gone() -> Judgement {
 }
 
 /// The name of the policy that a suggested command adds to a role. The name ends with the mapping's id, because several
-/// functions may share a role. The names of the function and the queue together might be too long for a policy name.
+/// functions may share a role. The names of the function and the queue would also be unique, but might be too long for
+/// a policy name.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

@@ -34,7 +34,7 @@ pub(super) enum Shown {
     /// All findings.
     #[default]
     All,
-    /// Findings about functions, and all problems.
+    /// All findings about functions, and only problems about anything else.
     OfFunctions,
     /// Only problems.
     Problems,

@@ -47,7 +47,7 @@ pub(crate) struct Facts {
     /// The parameters of the deployment's CloudFormation stack. Empty if no stack owns the deployment.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
-    /// The failure to list the functions that match the allow-list's patterns, or `Ok`.
+    /// `Ok`, or the reason why the functions that match the allow-list's patterns could not be listed.
     pub(crate) matched: Result<(), Failure>,
 }
 
@@ -125,7 +125,7 @@ impl Facts {
         // The stack's list is needed too, because somebody may have removed a function from the handler's list by hand.
         let listed = stacks_list(&parameters);
         let key = &seen(&retry_queue).and_then(|queue| queue.key.clone());
-        // The queues are read first, because they name the keys on which permissions are read next.
+        // The queues are read first, because the permissions to use their keys are read next.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             account.aws.mappings_of_function(&deployment.handler),

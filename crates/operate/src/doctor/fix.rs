@@ -21,7 +21,7 @@ use crate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// An AWS CLI command, with the flags that select the deployment's account and region.
+/// An AWS CLI command, with the flags that select the deployment's region and profile.
 pub(crate) fn aws(deployment: &Deployment, command: impl Display) -> Text {
     shell(deployment.aws(command))
 }
@@ -49,8 +49,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. A key whose deletion is cancelled must then
-/// be enabled: the doctor suggests this second command in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. After its deletion is cancelled, a key must
+/// also be enabled: the doctor suggests this second command in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -118,7 +118,8 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
         // The template adds its example function to TARGET_FUNCTIONS, and omits BASE_BACKOFF and MAX_BACKOFF if
-        // BACKOFFS is set. If such a variable differs from the stack parameter, this is no sign of a change by hand.
+        // BACKOFFS is set. These variables may therefore differ from the stack's parameters even if nobody changed
+        // them by hand.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;

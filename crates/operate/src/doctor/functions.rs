@@ -20,8 +20,8 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // Check CB108 reports a function that only the stack's list names, because somebody removed it from the handler's
-    // list by hand.
+    // Leaves out functions that only the stack's list names: somebody has removed them from the handler's list by
+    // hand, which check CB108 reports.
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -88,7 +88,8 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, although it is attached or was named.
+/// Judges an alias or version that does not exist, although it is attached, or was named by the operator or the
+/// allow-list.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -100,8 +101,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the handler's allow-list or the list in the stack's parameter names the function. If the stack's
-/// parameter names the function, `attach` does not edit the list.
+/// Returns true if the handler's allow-list allows the function, or the list in the stack's parameter names it. In the
+/// second case, `attach` cannot repair the permission to invoke the function, and refers to check CB109.
 pub(crate) fn is_allowed(facts: &Facts, function: &Function, attachment: &Attachment) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&attachment.target.invoked_arn())
 }
@@ -141,7 +142,7 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     ))
 }
 
-/// Shows [`Attachment::allow_recursion`].
+/// Checks that recursive loops are allowed. The step [`Attachment::allow_recursion`] of `attach` allows them.
 pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |_| {
@@ -236,7 +237,7 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-/// Shows the failure destination of [`Attachment::redirect`].
+/// Checks that failed events go to the retry queue. The step [`Attachment::redirect`] of `attach` sends them there.
 pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     if let Some(other) = attachment.other() {
         return Ok(warning(
@@ -259,7 +260,7 @@ fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
 }
 
-/// Shows the retries of [`Attachment::redirect`].
+/// Checks that Lambda makes no retries of its own. The step [`Attachment::redirect`] of `attach` turns them off.
 pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
     Ok(match change(attachment, attachment.redirect(), "retries") {
@@ -272,7 +273,7 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
 /// minutes is short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
-/// Shows the event age of [`Attachment::redirect`], unless it is short enough.
+/// Checks that the maximum event age is at most `SHORT_AGE`. The step [`Attachment::redirect`] of `attach` lowers it.
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     if let Some(age) = attachment.target.settings().event_age.filter(|age| *age <= SHORT_AGE) {
         return Ok(ok(format!("{age} s")));
@@ -300,7 +301,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
             "python" => is_name,
             // Java reports the name of the class with its package, such as `com.acme.Orders$RetryAfter`.
             "java" => |c| is_name(c) || matches!(c, '.' | '$'),
-            // Ruby reports `Function<Acme::RetryAfter>`. An entry may also have only the part `Acme::RetryAfter`.
+            // Ruby reports `Function<Acme::RetryAfter>`. An entry may also consist of only `Acme::RetryAfter`.
             "ruby" => |c| is_name(c) || matches!(c, '<' | '>' | ':'),
             _ => return true,
         };
@@ -312,7 +313,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character that may occur in a class name, in any script.
+/// Returns true for a character of any alphabet that may occur in a class name.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -107,7 +107,7 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
 /// The smallest `MaximumPollers` that Lambda accepts.
 const FEWEST_POLLERS: u64 = 2;
 
-/// Warns if the handler, at its highest concurrency, would take more than half of the unreserved executions.
+/// Warns if the handler, at its highest concurrency, would use more than half of the account's unreserved concurrency.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();

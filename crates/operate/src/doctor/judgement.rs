@@ -72,7 +72,7 @@ pub struct FixLine {
     pub lacks_topic: bool,
 }
 
-/// A judgement, or the failure to read the facts that it needs.
+/// A judgement, or the reason why the facts that it needs could not be read.
 pub(crate) type Judged = Result<Judgement, Failure>;
 
 /// A judgement with outcome [`Outcome::Ok`].
@@ -96,7 +96,7 @@ pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl I
     Judgement { outcome: Outcome::Broken, means, fix, ..ok(found) }
 }
 
-/// Turns a failure to read the facts into a warning, so that an unread fact never counts as `ok`.
+/// Returns a warning if the facts could not be read, so that an unread fact never counts as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

@@ -22,16 +22,15 @@ const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
 /// The extra time that the probe allows for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time that the probe's event may take. If it may take longer, the probe is skipped, because nobody would
-/// watch the terminal for that long.
+/// The longest time that the probe's event may take. If the event might take longer, the probe is skipped, because
+/// nobody would watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The search of the log begins this long before the event was sent, because clocks differ.
+/// The search of the log begins this long before the event was sent, because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows the event in the logs until it succeeds, is
-/// dead-lettered, or is overdue. Reports each step to the operator once. The operator need not clean up after the
-/// event.
+/// dead-lettered, or is overdue. Reports each step to the operator once. The event leaves nothing to clean up.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -74,7 +73,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The probe's judgement, once the event has succeeded or been dead-lettered; `None` before.
+/// The probe's judgement, once the event has succeeded or been dead-lettered; `None` until then.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {

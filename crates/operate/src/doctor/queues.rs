@@ -172,7 +172,8 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
-    // A lower `maxReceiveCount` would need too long a visibility timeout. Check CB012 reports a low count instead.
+    // The fix assumes the usual `maxReceiveCount`. A lower count would need too long a visibility timeout, and check
+    // CB012 reports it anyway.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);

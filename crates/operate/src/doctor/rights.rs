@@ -48,7 +48,8 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     Ok(Judgement { outcome: judgement.outcome.min(need.without), ..judgement })
 }
 
-/// Judges a queue whose key is disabled, deleted or otherwise unusable. `None` if the keys of both queues are usable.
+/// The judgement about the first queue whose key is disabled, deleted or otherwise unusable. `None` if both queues'
+/// keys are usable.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -70,14 +71,16 @@ fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
-/// Shows the part of [`Attachment::allow_sending`] about the retry queue.
+/// Checks that the function's role may send to the retry queue. `attach` adds this permission in the step
+/// [`Attachment::allow_sending`].
 pub(crate) fn function_sends(facts: &Facts, attachment: &Attachment) -> Judged {
     let or_else = of_queue(facts.retry_queue.as_ref().ok());
     let flags = &facts.deployment.place_flags;
     judged(flags, DROPPED, &attachment.send, or_else, |_| fix::attach(attachment))
 }
 
-/// Shows the part of [`Attachment::allow_sending`] about the queue's key.
+/// Checks that the function's role may use the queue's key. `attach` adds this permission in the step
+/// [`Attachment::allow_sending`].
 pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judged {
     if seen(&attachment.key)?.as_ref().is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
@@ -89,20 +92,22 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Shows [`Attachment::allow_invoking`]. If `attach` cannot add the permission, because a stack may own the handler's
-/// role, the fix is a policy beside those of the stack. The fix is also a policy for a function that is not attached:
-/// events that wait while it is being detached need the permission, and `attach` would attach it again.
+/// Checks that the handler may invoke the function. The usual fix is `attach`, whose step
+/// [`Attachment::allow_invoking`] adds the permission. If `attach` may be unable to add it, because a stack owns the
+/// handler's role, the fix is a separate policy. The fix is also a separate policy if the function is not attached:
+/// while a function is being detached, its waiting events need the permission, but `attach` would attach the function
+/// again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
     judged(flags, means, &attachment.invoke, None, |missing| match attachment.allow_invoking() {
         Ok(Some(_)) if attachment.is_attached() && facts.parameters.is_ok() => fix::attach(attachment),
-        // The handler has one role for all functions, so the name of the policy has the function's name.
+        // The handler has one role for all functions, so the policy's name includes the function's name.
         _ => allow(flags, &format!("CB109-{}", attachment.name().replace(':', ".")), missing),
     })
 }
 
-/// Shows [`Attachment::list`].
+/// Checks that the function is on the allow-list. The step [`Attachment::list`] of `attach` adds it.
 pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
@@ -136,8 +141,8 @@ pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that a role needs. `means` is the consequence if one is missing. `or_else` names a policy that
-/// the simulator does not read. A missing permission is then only a warning, because this policy may allow the action.
+/// Judges the permissions that a role needs. `means` is the consequence if one is missing. `or_else` may name a policy
+/// that the simulator does not read. A missing permission is then only a warning, because that policy may grant it.
 /// `fix` returns the command that grants the missing permissions.
 pub(crate) fn judged(
     place_flags: &str,
@@ -431,7 +436,7 @@ mod tests {
         for change in [
             (|facts| facts.attachment().target.invoke_settings.clear()) as fn(&mut Facts),
             |facts| facts.settings().on_failure = Some("arn:aws:sqs:eu-west-1:123456789012:billing".into()),
-            // A stack that could not be read may name the function, and then `attach` names this check.
+            // A stack that could not be read may name the function. `attach` would then only refer to this check.
             |facts| facts.parameters = Err(Failure::could_not("cloudformation:DescribeStacks denied")),
         ] {
             let fix = fix(change);

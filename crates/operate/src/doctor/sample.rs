@@ -96,7 +96,7 @@ pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
     assert!(judgement.found.to_string().contains(words), "{judgement:?}");
 }
 
-/// An open pause of `orders` that began at second `from`.
+/// A pause of `orders` that began `from` seconds after the epoch and has not ended.
 pub(crate) fn pause(from: u64) -> Pauses {
     let pause = format!(
         r#"{{"v":1,"pauses":[{{"target":"{ORDERS}","from":{from},"until":null,"spread":0,"by":"ops","why":"it broke","concurrency":null}}]}}"#

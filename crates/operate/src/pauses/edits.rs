@@ -16,7 +16,7 @@ use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 pub struct Wanted {
     /// The planned end of the pause.
     pub end: Option<End>,
-    /// The time after the end of the pause over which the retries of held events are spread.
+    /// The time over which the held events are retried after the pause ends.
     pub spread: Option<Duration>,
     /// The reason for the pause. A new pause must have a reason.
     pub why: Option<String>,
@@ -32,7 +32,7 @@ pub enum End {
 }
 
 impl Wanted {
-    /// The flags of `comeback pause` for these fields, except the reason.
+    /// The flags of `comeback pause` that set the end and the spread.
     pub fn flags(&self) -> Vec<String> {
         let end = self.end.map(|end| match end {
             End::At(until) => flag("until", &until.to_string()),
@@ -148,7 +148,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The pauses of a target that have not ended. Comeback's commands keep at most one such pause.
+/// The open pauses of a target. Comeback's commands keep at most one open pause for each target.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -157,16 +157,16 @@ pub(crate) fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Adds a pause. If its target already has an open pause, the new pause replaces that pause.
+/// Adds a pause. If its target already has an open pause, the new pause replaces it.
 pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started. Keeps
-/// a pause that ends in this second anyway, because another operator may have just ended it.
+/// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
+/// Keeps a pause that would end within this second anyway, because another operator may have just ended it.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // If `end` were rounded down, the pause would end before the latest event that it has held.
+    // If `end` were rounded down, it could be earlier than the last event that the pause has held.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(end) => Some(pause.clone()),

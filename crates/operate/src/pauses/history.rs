@@ -51,8 +51,8 @@ pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// Compares each version with the previous version. The first version is compared only if it has number 1, because
-/// otherwise SSM no longer keeps the previous version.
+/// The entries for these versions of the parameter, from the differences between each version and the one before it.
+/// Version 1 counts as a change from no pauses. If SSM no longer has version 1, the oldest version gives no entries.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -163,7 +163,7 @@ mod tests {
         let paused = Pauses::default().with([pause(&target, None)]);
         let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
         let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
-        // The end of this pause comes from a clock that is ahead of SSM's clock.
+        // The end of this pause comes from a clock that is ahead of SSM's.
         let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
         let versions = [
             version(1, 0, "anna", paused.write()),
@@ -180,7 +180,7 @@ mod tests {
             entries(versions).iter().map(said).collect::<Vec<_>>()
         };
         let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
-        // The pause of every function reached its planned end, so nobody resumed it.
+        // The pause that covers every function reached its planned end, so nobody resumed it.
         let expected = [
             entry("anna", What::Paused, "orders", None),
             entry("ben", What::Paused, "*", Some(at(60))),

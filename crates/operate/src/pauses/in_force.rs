@@ -1,5 +1,5 @@
-//! The current state of a function's pauses. The handler's log cannot show this state, because the log has only the
-//! pauses that were in force when the handler last checked an event.
+//! The current state of a function's pauses. The handler's log cannot show it, because the log has only the pauses
+//! that were in force when the handler last checked an event.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ pub enum InForce {
     },
     /// The function is not paused.
     NotPaused {
-        /// The latest time at which an event held by the last pause is due again. `None` if no pause is known.
+        /// The time by which all events that were held by ended pauses are due again. `None` if no pause is known.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// The state of a function's pauses at `now`. `noticed` is the longest time until the handler has read the end of a
-    /// pause.
+    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler takes to notice the
+    /// end of a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
-        // This is the pause that ends last. A pause without a planned end counts as the last pause.
+        // The pause that ends last. A pause without a planned end outlasts all others.
         let last = all()
             .filter(|pause| pause.is_active(now))
             .max_by_key(|pause| (pause.until.is_none(), pause.until));

@@ -28,8 +28,8 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// The failure to report if the parameter's text cannot be parsed. The failure names the version to restore, unless a
-/// newer version of Comeback wrote the text, which must then be kept.
+/// The error for a parameter whose text cannot be parsed. It names the version to restore, unless a newer version of
+/// Comeback wrote the text. In that case, the text must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -47,11 +47,11 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
 }
 
-/// The advice if a newer version of Comeback wrote the parameter's text.
+/// The advice for a parameter that a newer version of Comeback wrote.
 pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
 /// The command that restores an earlier version of the pauses. If `version` is `None`, the command writes a parameter
-/// without pauses and requests. `flags` are AWS CLI flags that select the account and region.
+/// without pauses or requests. `flags` are AWS CLI flags that select the account and region.
 pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -82,7 +82,7 @@ impl From<TooLarge> for Failure {
 
 /// The time between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The maximum number of writes for one edit. If another operator has overwritten each of these writes, the edit fails.
+/// The maximum number of writes for one edit. The edit fails if other operators overwrite all of them.
 const WRITES: u32 = 8;
 
 /// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: it can
@@ -126,9 +126,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write created a version, because only the answer to the write may have been lost.
-    /// Returns the number of the version after `version` that has this text. If no version matches, fails with the
-    /// `failure` of the write. If the versions cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number of
+    /// the version after `version` that has this text. If no version has it, fails with `failure`, the error of the
+    /// write. If the versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -143,8 +143,8 @@ impl<'a> Parameter<'a> {
     ///
     /// Each write replaces the whole text, and gets the next version number. If our write skipped a number, another
     /// operator wrote in between, and our write replaced that edit. We then read the replaced version, apply our edit
-    /// to that version, and write again. If another operator's write replaced our edit, their command does the same.
-    /// Two seconds after a write, we also check that our edit is still in the parameter.
+    /// to it, and write again. If another operator's write replaced our edit, the other operator's command does the
+    /// same. Two seconds after a write, we also check that our edit is still in the parameter.
     ///
     /// If two operators edit concurrently, neither edit is lost, however their calls interleave. If more than two
     /// operators edit concurrently, some edits may fail and must be repeated.
@@ -181,7 +181,7 @@ impl<'a> Parameter<'a> {
                     Ok(None) => break,
                     Err(failure) => self.written_despite(failure, &text, version).await?,
                 };
-                // If the parameter was deleted in between, its version numbers begin again with 1.
+                // If the parameter was deleted in between, its version numbers start again at 1.
                 if written <= version + 1 {
                     if let Some(refused) = refused.take() {
                         return Err(refused);
@@ -209,8 +209,7 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would not parse the text of these pauses to the same pauses. An unreadable text would end every
-/// pause.
+/// Fails if the handler would not read the same pauses back from their text. Unreadable text would end every pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {
@@ -264,7 +263,7 @@ mod tests {
         }
     }
 
-    /// The numbers of pauses and of requests that `comeback pause --list` shows.
+    /// The number of pauses and the number of requests that `comeback pause --list` shows.
     async fn listed(operator: &Operator) -> [usize; 2] {
         let listed = serde_json::to_value(pauses(operator, false).await.unwrap()).unwrap();
         ["pauses", "requests"].map(|kind| listed[kind].as_array().map_or(0, Vec::len))
@@ -296,8 +295,8 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// When ended pauses fill the parameter, there is still room for a new pause and seven requests, because each of
-    /// them replaces the oldest ended pauses.
+    /// When ended pauses fill the parameter, there is still room for a new pause and seven requests, because each new
+    /// entry replaces the oldest ended pauses.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;

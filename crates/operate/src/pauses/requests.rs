@@ -37,7 +37,7 @@ impl Ask {
 pub enum Kind {
     /// Retries waiting events now.
     Retry,
-    /// Cancels waiting events, which dead-letters the events.
+    /// Cancels waiting events by dead-lettering them.
     Cancel,
 }
 
@@ -59,7 +59,7 @@ impl Kind {
     }
 }
 
-/// A request from `comeback retry` or `comeback cancel`, which the handler applies to the waiting events.
+/// A request from `comeback retry` or `comeback cancel`. The handler applies it to the waiting events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestInForce {
     /// The kind of request.

@@ -21,10 +21,10 @@ use crate::waiting::wanted::Wanted;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time to watch after the last retry. Most retries that fail again fail within this time.
+/// The time to watch after the last retry. Most retries that fail do so within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// A watch on the retries that a request makes due. The watch reads the handler's log.
+/// Watches the handler's log for the retries that a request makes due.
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub(super) deployment: Deployment,
@@ -42,7 +42,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// Fails if the log cannot be read, or `say` fails.
+    /// Fails if the log cannot be read, or if `say` fails.
     pub async fn follow<E: From<Failure>>(
         &self,
         operator: &Operator,
@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on the events that have no retry in the log at the end of the request, because the log lost a line or
-    /// the handler was slow. `None` if the log has a retry for every event.
+    /// A remark on the events that have no retry in the log when the request ends. The log may have lost a line, or the
+    /// handler may be slow. `None` if the log has a retry for every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -122,8 +122,8 @@ impl Counts {
         Ok(())
     }
 
-    /// The start of the next read of the log. The start is before the end of the previous read, because lines arrive
-    /// out of order. A line that is read twice counts only once.
+    /// The time from which to read the log next. It is before the end of the previous read, because lines arrive out
+    /// of order. A line that is read twice counts only once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }

@@ -1,5 +1,5 @@
-//! Estimates from the handler's log which waiting events a request or the end of a pause affects, and when these events
-//! are retried.
+//! Estimates from the handler's log which waiting events a request or the end of a pause affects, and when they are
+//! retried.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,20 +15,19 @@ use crate::pauses::requests::Ask;
 use crate::waiting::events::{WaitingEvent, Waits, Why};
 use crate::waiting::no_error_matches;
 
-/// The longest delay of a message that SQS allows.
+/// The longest delay that SQS allows for a message.
 const HOP: Duration = Duration::from_secs(900);
 
-/// An estimate of the waiting events that a request, or the end of a pause, affects.
+/// An estimate of which waiting events a request or the end of a pause affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reach {
     /// The number of events that match the request's function, error and keys.
     pub found: u64,
-    /// The number of events that the request affects, including events that are retried just as soon without the
-    /// request.
+    /// The number of events that the request affects, including those that would be retried just as soon without it.
     pub reached: u64,
     /// The number of affected events whose messages are recalled.
     pub recalled: u64,
-    /// The longest time that a message of an affected event stays hidden without a recall.
+    /// The longest time that a message of an affected event would stay hidden without a recall.
     #[serde(skip)]
     pub hidden: Duration,
     /// True if the request makes at least one event due earlier, or cancels at least one event.
@@ -41,8 +40,8 @@ pub struct Reach {
     /// The number of events whose messages an earlier request recalled or left hidden. The handler applies the new
     /// request when such a message returns.
     pub before: u64,
-    /// The number of events whose messages were moved, that is, sent again with a delay. The handler checks these
-    /// messages within 15 minutes.
+    /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
+    /// within 15 minutes.
     pub moved: u64,
     /// The number of events whose function requested a wait with `RetryAfter`. The request does not shorten this wait.
     pub retry_after: u64,
@@ -50,7 +49,7 @@ pub struct Reach {
     pub paused: u64,
     /// The number of events that an ended pause held. These events are retried within the spread of the pause.
     pub returning: u64,
-    /// The number of events whose last invocation may have succeeded, because Lambda did not respond to the call.
+    /// The number of events whose last invocation got no response from Lambda, and may have succeeded.
     pub unanswered: u64,
     /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
@@ -85,7 +84,7 @@ impl Reach {
                     due.max(noticed)
                 }
                 Err(why) if reach.leaves_alone(why, entry) => continue,
-                // This due time is an estimate, because the handler draws the actual due time later.
+                // This due time is an estimate, because the handler draws the actual one later.
                 Err(_) => {
                     let drawn = entry.drawn(event.key, message);
                     by_itself.max(event.due.map_or(drawn, |due| due.min(drawn)))
@@ -118,8 +117,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled, by the reason. Returns true if the request does not affect the due time
-    /// of the message's event.
+    /// Adds one to the count of messages that are not recalled for the reason `why`. Returns true if the request does
+    /// not affect the due time of the message's event.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -129,8 +128,8 @@ impl Reach {
             NotRecalled::RetryAfter => (&mut self.retry_after, true),
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
-            // A cancel needs no invocation, so the handler cancels an event with an unanswered invocation when its
-            // message returns.
+            // Cancelling an event takes no invocation, so the handler cancels an event with an unanswered invocation
+            // when its message returns.
             NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
@@ -182,9 +181,9 @@ impl Reach {
     }
 }
 
-/// The time of the handler's first check of a message after `noticed`, the time when the handler has read the request.
-/// If the last log line gives an earlier time for the next check, the message was moved. The handler checks a moved
-/// message every 15 minutes until the retry is due, without logging.
+/// The time of the handler's first check of a message after `noticed`. By then, the handler has read the request. If
+/// the next check according to the log is before `noticed`, the message was moved: the handler checks it every 15
+/// minutes until its retry is due, without logging the checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

@@ -1,4 +1,4 @@
-//! The lines of `comeback status`: a title with text for each topic.
+//! The lines of `comeback status`: a title and text for each topic.
 
 use comeback_engine::{LONG_PAUSE, Pause, PauseTarget};
 
@@ -179,7 +179,7 @@ impl Status {
     }
 }
 
-/// Describes the counts of the last hour, except counts for which CloudWatch has no data.
+/// Describes the counts for the last hour, except those for which CloudWatch has no data.
 fn last_hour(hour: &LastHour) -> String {
     let known = |counts: &[(Option<f64>, &str)]| {
         let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));
@@ -296,7 +296,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
         assert!(end.starts_with("the pauses are unreadable; "), "its mapping is enabled: {end}");
     }
 
-    /// The status of a deployment without events, pauses and alarms.
+    /// The status of a deployment without events, pauses or alarms.
     fn quiet() -> Status {
         Status {
             handler: "retry".into(),

@@ -41,7 +41,8 @@ impl Trace {
         short(moment.since(self.now).as_secs_f64())
     }
 
-    /// The sentence for a retry that should have been made at `due`. `the` is the sentence's beginning.
+    /// The last sentence for an event whose retry should have been made at `due`. `the` is the beginning of the
+    /// sentence: `The`, or a clause that ends in `the`.
     fn overdue(&self, the: &str, due: Timestamp) -> Text {
         let late = format!("{the} next retry has been due for {}. ", self.since(due));
         let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
@@ -103,7 +104,7 @@ impl Trace {
     }
 
     /// The last sentence for an event that has not failed again since its last retry. A success leaves no line in the
-    /// handler's log, but the function's report shows it.
+    /// handler's log, but Lambda's report on the invocation shows it.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
@@ -143,7 +144,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// The last sentence of a trace that was read at this second.
+    /// The last sentence of a trace that was read at the time `second`, in seconds.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

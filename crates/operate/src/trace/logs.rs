@@ -138,8 +138,8 @@ impl Report {
     }
 }
 
-/// Finds the report of a request among the lines of a log. Lambda writes a report as text, `REPORT RequestId: …`, or as
-/// JSON, `{"type":"platform.report","record":{…}}`.
+/// Finds Lambda's report on an invocation in the lines of a log. Lambda writes a report as text,
+/// `REPORT RequestId: …`, or as JSON, `{"type":"platform.report","record":{…}}`.
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {
         if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
@@ -150,13 +150,13 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
         let is_it = line["type"] == "platform.report" && line["record"]["requestId"] == request_id;
         is_it.then(|| line["record"]["status"].as_str().map(ToOwned::to_owned))
     };
-    // If Lambda itself repeated an invocation, the log has several reports, and the last report counts.
+    // If Lambda itself repeated an invocation, the log has several reports, and the last one counts.
     let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }
 
 /// Finds all lines that contain a term, ordered by time. The lines that CloudWatch returns are filtered again, because
-/// some emulators of CloudWatch do not search for the term.
+/// some CloudWatch emulators do not search for the term.
 async fn search(
     account: &Account,
     lines: LogFilter<'_>,

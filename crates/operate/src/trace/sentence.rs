@@ -70,13 +70,13 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// Formats the policy's pattern, as in `, by the policy of orders-*`. Returns empty text for the stack's policy.
+/// Formats the policy's pattern, as in `, by the policy of orders-*`. Returns an empty string for the stack's policy.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// Says how late an invocation was, as in `, 20s after it was due at 10:28:00`. Returns empty text if the invocation
-/// was less than a second late. The due time may differ from earlier log lines, because a pause may have changed it.
+/// Says how late an invocation was, as in `, 20s after it was due at 10:28:00`. Returns an empty string if it was less
+/// than a second late. The due time may differ from the one in earlier log lines, because a pause may have changed it.
 fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -105,7 +105,7 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    /// A step at this second, from a log line about the first retry. `fields` are additional members of the line.
+    /// A step at the time `second`, from a log line about the first retry. `fields` are additional members of the line.
     fn step(second: u64, mut fields: Value) -> Step {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);

@@ -43,7 +43,8 @@ pub struct LoggedLine {
     pub line: String,
 }
 
-/// One step of an event, such as a failure or an invocation. Log lines that only repeat a wait belong to one step.
+/// One step in an event's history, such as a failure or an invocation. Log lines that only repeat a wait belong to one
+/// step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The time of the first log line about the step.
@@ -56,7 +57,7 @@ pub struct Step {
     pub event: LoggedEvent<'static>,
 }
 
-/// The kinds of steps of an event.
+/// The kinds of steps in an event's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
@@ -136,7 +137,7 @@ impl Timeline {
     fn take(&mut self, line: LogLine<'static>) {
         let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
         self.failure(at, &event);
-        // If an action failed, the wait before the action continues.
+        // If the message was kept although no call failed, its wait simply continues.
         if matches!(what, What::Keep { failure: None, .. }) {
             return;
         }
@@ -188,8 +189,8 @@ impl Step {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a log line only repeats the wait of this step, because the handler has checked the message
-    /// again.
+    /// Returns true for a log line that only repeats the wait of this step. The handler writes such a line when it
+    /// checks the message again.
     fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -199,7 +200,7 @@ impl Step {
         )
     }
 
-    /// The time between the due time and the invocation. If a request made the retry due earlier, the delay is counted
+    /// The time between the due time and the invocation. If a request made the retry due earlier, the delay is measured
     /// from the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
@@ -255,7 +256,7 @@ impl Serialize for Step {
     }
 }
 
-/// The reason why the handler kept a message after a failed action. `None` if the action was only to hide the message
+/// The reason why the handler kept a message after a failed action. `None` if the handler failed to hide the message
 /// until its due time or during a pause.
 pub(super) const fn cause(what: &What) -> Option<Cause> {
     match what {
@@ -324,7 +325,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A log line about event `k-1` at this second. The request id of attempt 0 is `r-0`.
+    /// A log line about event `k-1`, written at the time `second`. The request id of attempt 0 is `r-0`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
@@ -401,7 +402,7 @@ mod tests {
         assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
     }
 
-    /// The event's policy changed while the event waited.
+    /// The event's policy changed while the event was waiting.
     #[test]
     fn the_policy_of_the_last_check_gave_the_due_time() {
         let by = |mut line: LogLine<'static>, policy: &str| {

@@ -15,19 +15,20 @@ use crate::pauses::in_force::InForce;
 use crate::waiting::recent::{self, Recent};
 use crate::waiting::wanted::Wanted;
 
-/// Maximum number of errors to name in the note that an error glob matches no waiting event.
+/// The maximum number of errors to name in the note that an error glob matches no waiting event.
 const MOST_NAMED: usize = 5;
 
-/// The waiting events, according to the handler's log lines that were added so far.
+/// The waiting events, according to the log lines added so far.
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
     /// Recent counts for each function.
     pub(super) recent: Recent,
-    /// The state of the pauses and the allow-list for each kind of message. A kind is a function with an error.
+    /// The state of the pauses and the allow-list for each kind of message. Messages are of the same kind if they
+    /// have the same function and error.
     situations: Vec<Situation>,
-    /// Messages without a log line since this time are ignored. These messages have left the queue, but the lines about
-    /// their end are missing.
+    /// Messages without a log line since this time are ignored. They have left the queue, but the lines that say so
+    /// are missing.
     since: Option<Timestamp>,
 }
 
@@ -59,12 +60,12 @@ impl DueRange {
 struct Situation {
     /// The state of the function's pauses. `None` if it is unknown.
     in_force: Option<InForce>,
-    /// True if the handler will dead-letter the function's events, because the allow-list lacks the function.
+    /// True for a function that is not on the allow-list, if the handler will dead-letter its events.
     is_dead_lettered: bool,
 }
 
-/// The reason why an event waits. The reason comes from the log ([`WaitsFor`]), unless a current pause or the
-/// allow-list overrides the log.
+/// The reason why an event waits. It comes from the log ([`WaitsFor`]), unless a current pause or the allow-list
+/// overrides the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -76,7 +77,7 @@ pub enum Why {
     Pause,
     /// The function was paused when the handler last checked the event, but is no longer paused.
     Resumed,
-    /// Lambda gave no response to the re-invocation, and may have accepted it.
+    /// Lambda did not respond to the re-invocation, but may have accepted it.
     UnansweredCall,
     /// A call to re-invoke or dead-letter the event failed. The handler will repeat the call.
     FailedCall,
@@ -86,7 +87,7 @@ pub enum Why {
     NotAllowed,
 }
 
-/// Converts the reason in the log.
+/// Converts the reason given in the log.
 impl From<WaitsFor> for Why {
     fn from(waits_for: WaitsFor) -> Self {
         match waits_for {
@@ -141,14 +142,14 @@ impl Waits {
         self.since = Some(since);
     }
 
-    /// Applies the current pauses, which may be newer than the pauses in the log. `in_force` returns the state of a
+    /// Applies the current pauses, which may be newer than those in the log. `in_force` returns the state of a
     /// function's pauses.
     pub fn apply_pauses(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Applies the current allow-list. `dead_letters` returns true for a function whose events the handler
-    /// dead-letters, because the list lacks the function.
+    /// Applies the current allow-list. `dead_letters` returns true for a function that is not on the list, if the
+    /// handler dead-letters its events.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -166,7 +167,8 @@ impl Waits {
         self.waits(wanted, due).map(|(_, wait)| self.event(wait))
     }
 
-    /// Groups the events that match a filter and are due in the range by function and error, the largest group first.
+    /// Selects the events that match a filter and are due in the range, and groups them by function and error. The
+    /// largest group comes first.
     pub fn groups(&self, wanted: &Wanted, due: DueRange) -> Vec<Group<'_>> {
         let kinds = self.log.kinds().iter();
         let mut groups: Vec<_> = kinds
@@ -192,8 +194,8 @@ impl Waits {
         self.messages().map(|wait| self.event(wait))
     }
 
-    /// The messages of all waiting events, in any order. Each message comes with its event and its kind, which is a
-    /// function with an error.
+    /// The messages of all waiting events, in any order. Each message comes with its event and its kind (its function
+    /// and error).
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
@@ -214,8 +216,8 @@ impl Waits {
         self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
 
-    /// The most frequent errors of the waiting events with their counts, such as `TargetDown (3), Timeout (1)`. `None`
-    /// if no event is waiting.
+    /// The most frequent errors of the waiting events, with counts: `TargetDown (3), Timeout (1)`. `None` if no event
+    /// is waiting.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {
@@ -230,15 +232,15 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
-    /// The ignored `RetryAfter` errors of the waiting events, by function. Each value is the text of the `RetryAfter`
-    /// and the reason why it was ignored.
+    /// The ignored `RetryAfter` errors of the waiting events, by function. Each value is the text of the error and
+    /// the reason why it was ignored.
     pub fn ignored(&self) -> BTreeMap<&str, &str> {
         let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// The events at these positions among the events that match a filter and are due in the range, in order of due
-    /// time. Events without a due time come last.
+    /// Selects the events that match a filter and are due in the range, sorts them by due time, and returns those at
+    /// the positions `places`. Events without a due time come last.
     pub fn first(&self, wanted: &Wanted, due: DueRange, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(wanted, due));
@@ -283,8 +285,8 @@ impl Waits {
         }
     }
 
-    /// The reason for a message's wait, the due time, and the planned end of the pause that holds the message. The
-    /// current pauses and allow-list are applied.
+    /// The reason why a message waits, its due time, and the planned end of the pause that holds it, under the
+    /// current pauses and allow-list.
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
@@ -373,17 +375,17 @@ pub struct Group<'w> {
     pub error_type: Option<&'w str>,
     /// The number of events in the group.
     pub count: u64,
-    /// The earliest first failure of an event in the group.
+    /// The earliest time at which any event in the group first failed.
     pub oldest_first_failure: Option<Timestamp>,
     /// The earliest due time in the group.
     pub next_due: Option<Timestamp>,
     /// The latest due time in the group.
     pub last_due: Option<Timestamp>,
-    /// The number of events that have no due time, because their function is paused.
+    /// The number of events that have no due time because their function is paused.
     pub held: u64,
-    /// The number of events that the handler will dead-letter, because the allow-list lacks their function.
+    /// The number of events that the handler will dead-letter because their function is not on the allow-list.
     pub not_allowed: u64,
-    /// The number of events in the group, by the reason why they wait.
+    /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The state of each function with failed events: the waiting events, recent failures and retries, and the time when
-//! all events are due.
+//! The state of each function with failed events: the waiting events, recent failures and retries, and the time by
+//! which all events are due.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,27 +12,26 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// The number of steps to count, which together cover three hours.
+/// The number of five-minute steps to count. Together, they cover three hours.
 const STEPS: u64 = 36;
-/// The number of complete steps that show whether a function is recovering. Two steps are ten minutes.
+/// The number of complete five-minute steps that show whether a function is recovering.
 const NEWEST: usize = 2;
 /// The minimum number of retries in the last two complete steps for a function to count as recovering.
 const FEWEST_RETRIES: u64 = 3;
-/// The number of steps in twelve hours. Every read of the log covers at least twelve hours.
+/// The number of five-minute steps in twelve hours. Every read of the log covers at least twelve hours.
 const TWELVE_HOURS: u64 = 144;
-/// The number of steps in the last hour.
+/// The number of five-minute steps in an hour.
 const AN_HOUR: usize = 12;
 
 /// The possible states of a function, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Events are waiting because they failed.
+    /// Events are waiting, and at least half of them failed with an error.
     Failing,
     /// No event is waiting, but some events were dead-lettered in the last twelve hours.
     DeadLettering,
-    /// Events are waiting, and most of these events have no error, because Lambda throttled the function or never ran
-    /// it.
+    /// Events are waiting, and most of them have no error, because Lambda throttled the function or never ran it.
     Throttled,
     /// Events are waiting, and far more were retried than failed, both in the last two complete steps and in the
     /// current step.
@@ -64,7 +63,7 @@ pub struct FunctionState<'r> {
     pub target: &'r str,
     /// The state of the function's retries, such as failing or recovering.
     pub state: State,
-    /// The earliest first failure of a waiting event. `None` if no event is waiting.
+    /// The earliest time at which any waiting event first failed. `None` if no event is waiting.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including events that are due.
     pub waiting: u64,
@@ -176,7 +175,7 @@ impl Reading {
     }
 
     /// The number of events that were already due at the start of the [last hour](FunctionState::last_hour), but had
-    /// not been checked by the handler. Call [`apply_pauses`](Self::apply_pauses) first.
+    /// not yet been checked by the handler. Call [`apply_pauses`](Self::apply_pauses) first.
     pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);
@@ -206,8 +205,8 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// The log lines about `count` events of a function. `lines` holds the age in seconds and the other fields of each
-    /// event's lines.
+    /// The log lines about `count` events of a function. `lines` gives the age in seconds and the other fields of the
+    /// lines about each event.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {
             lines.iter().map(move |(age, more)| {
@@ -310,7 +309,7 @@ mod tests {
         );
     }
 
-    /// An event counts as due from its due time until the handler's next log line about the event.
+    /// An event counts as due from its due time until the handler's next log line about it.
     #[test]
     fn due_an_hour_ago_is_known_from_the_log() {
         let begun = NOW.since(begin(number(NOW) - 11)).as_secs();

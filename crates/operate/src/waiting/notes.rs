@@ -15,7 +15,7 @@ use crate::waiting::reading::Reading;
 use crate::waiting::wanted::Wanted;
 
 impl Reading {
-    /// Returns true if the log was read back far enough to find the last line about every waiting event.
+    /// Returns true if the log was read far enough back to find the last line about every waiting event.
     pub(super) fn is_all_read(&self, now: Timestamp) -> bool {
         now.before(self.reach) >= self.since
     }
@@ -144,7 +144,7 @@ impl Reading {
         Some(text![format!("{events} held by a pause until it ends: "), list, "."])
     }
 
-    /// A note on events that the handler will dead-letter because the allow-list lacks their functions, with the
+    /// A note on events that the handler will dead-letter because their functions are not on the allow-list, with the
     /// commands that attach these functions. `None` if no such event is waiting.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
@@ -160,8 +160,8 @@ impl Reading {
         Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
     }
 
-    /// The functions in the filter that no log line mentions. The second value is true if the handler retries the
-    /// function.
+    /// The functions in the filter that no log line mentions. The second value of each pair is true if the handler
+    /// retries the function.
     fn unlogged<'w>(&self, wanted: &'w Wanted) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))

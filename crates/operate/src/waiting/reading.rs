@@ -1,4 +1,4 @@
-//! Reads a deployment's retry queue, pauses and log, to find the waiting events.
+//! Reads a deployment's retry queue, pauses and log to find the waiting events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -24,12 +24,11 @@ use crate::waiting::wanted::Wanted;
 /// visibility timeout.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
-/// The longest delay until CloudWatch returns a log line, because the handler may write the line late and CloudWatch
-/// may show it later.
+/// The longest delay before CloudWatch returns a log line. The handler may write the line late, and CloudWatch may
+/// take a while to show it.
 const LATE: Duration = Duration::from_secs(120);
 
-/// The state of a deployment's retry queue, pauses and log at the time of a read. [`go_on`](Self::go_on) updates a
-/// reading.
+/// The state of a deployment's retry queue, pauses and log at the time of a read. [`go_on`](Self::go_on) updates it.
 #[derive(Debug)]
 pub struct Reading {
     /// The deployment that was read.
@@ -55,7 +54,7 @@ pub struct Reading {
     pub waits: Waits,
     /// The number of log lines about events that match the filter.
     pub(super) lines: u64,
-    /// The number of log lines that this command cannot read, because a newer version of the handler wrote them.
+    /// The number of log lines that this command cannot read because a newer version of the handler wrote them.
     pub(super) newer: u64,
     /// The indices of the filter's functions that a log line mentions.
     pub(super) logged: BTreeSet<usize>,
@@ -73,8 +72,8 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Selects the lines about events that match the filter, up to the longest time that an event can wait. Keeps no
-    /// receipt handles.
+    /// Selects the lines about events that match the filter. Reads back as far as the longest time that an event can
+    /// wait, and keeps no receipt handles.
     pub fn of(wanted: &'a Wanted) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -218,8 +217,8 @@ impl Reading {
         }
     }
 
-    /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings,
-    /// because the handler then does not start, and dead-letters no events.
+    /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings: it
+    /// then does not start, and dead-letters no events.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -227,8 +226,8 @@ impl Reading {
         }
     }
 
-    /// Applies the current pauses to the waiting events. The current pauses replace the pauses that the handler applied
-    /// when it wrote the log.
+    /// Applies the current pauses to the waiting events, in place of the pauses that the handler applied when it wrote
+    /// the log.
     pub fn apply_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
@@ -261,10 +260,10 @@ impl Reading {
 
 /// The maximum age of the last log line about an event that is still waiting.
 ///
-/// The handler logs a hidden message each time that it receives the message again. A moved message, which was sent
-/// again with a delay, is logged only when it is first moved and when it is settled. Its last line may therefore be as
-/// old as the longest `MAX_AGE`. `MAX_AGE` does not count the time of a pause, so with a pause the last line may be as
-/// old as SQS's retention.
+/// The handler logs a hidden message each time it receives the message again. A moved message, which was sent again
+/// with a delay, is logged only when it is first moved and when it is settled. Its last line may therefore be as old as
+/// the longest `MAX_AGE`. `MAX_AGE` does not count paused time, so if a function was paused, the last line may be as
+/// old as SQS's retention period.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,
@@ -339,7 +338,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// An update finds a late line if the line was written at most two minutes before the previous read.
+    /// An update finds a late line if it was written at most two minutes before the previous read.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

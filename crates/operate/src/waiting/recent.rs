@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, WaitsFor, What};
 use serde::Serialize;
 
-/// The length of a [`Step`], which is five minutes.
+/// The length of a [`Step`]: five minutes.
 pub const STEP: Duration = Duration::from_secs(300);
 /// The maximum number of functions that are counted. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
@@ -34,19 +34,19 @@ impl Step {
     }
 }
 
-/// Counts from the handler's log. Steps are numbered from the start of 1970. Log lines may be added in any order and
-/// repeatedly.
+/// Counts from the handler's log. Steps are numbered from the start of 1970. Log lines may be added in any order, and
+/// more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by ARN.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due at the start of each step. An event is counted only once the handler has
+    /// The number of events that were due at the start of each step. An event is not counted until the handler has
     /// checked it.
     due: BTreeMap<u64, u64>,
 }
 
 impl Recent {
-    /// Counts a log line. `before` is the message's state according to the lines added before.
+    /// Counts a log line. `before` is the message's state according to the lines added earlier.
     pub(super) fn take(
         &mut self,
         line: &LogLine<'_>,
@@ -85,8 +85,8 @@ impl Recent {
         }
     }
 
-    /// The number of events that were due at the start of a step. An event is counted only once the handler has checked
-    /// it.
+    /// The number of events that were due at the start of a step. An event is not counted until the handler has
+    /// checked it.
     pub(super) fn due_at(&self, step: u64) -> u64 {
         self.due.get(&step).copied().unwrap_or_default()
     }
@@ -115,7 +115,7 @@ pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     }
 }
 
-/// The number of the step that a time is in.
+/// The number of the step that contains a time.
 pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
 }

@@ -58,7 +58,7 @@ pub struct Report<'r> {
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
-    /// A note on the errors of the waiting events. `None` unless the filter's error glob matches no event.
+    /// A note on the errors of the waiting events, if the filter's error glob matches none of them; otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<Text>,
     /// An error if the filter names functions that the handler does not retry.
@@ -154,7 +154,7 @@ impl Answer for Report<'_> {
     }
 }
 
-/// The column heads of the list of events.
+/// The column headings of the list of events.
 pub const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
 
 impl Report<'_> {
@@ -208,13 +208,13 @@ fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
     error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
 }
 
-/// Formats the time since `moment` for a table, such as `5m ago`.
+/// Formats the time since `moment` for a table: `5m ago`.
 fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment
         .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
 }
 
-/// Formats the time until a retry is due for a table, such as `in 5m`.
+/// Formats the time until a retry for a table: `in 5m`.
 fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
@@ -245,7 +245,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of waiting events. `events` holds the key, the error and further log fields of each event.
+    /// A reading of waiting events. `events` holds the key, the error and the other log fields of each event.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {

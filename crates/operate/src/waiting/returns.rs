@@ -21,7 +21,7 @@ const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200,
 pub struct Returns<'w> {
     /// The start of the first period. The first period also counts events that were due earlier.
     pub from: Timestamp,
-    /// The length of each period, which is serialized in seconds.
+    /// The length of each period. It is serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
     /// The counts, with an entry for each of the functions with the most events. If there are other functions, the last
@@ -104,8 +104,8 @@ mod tests {
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
 
-    /// Waiting events. `events` holds the function of each event and the seconds until it is due, or `None` if a pause
-    /// holds the event.
+    /// Waiting events. `events` holds the function of each event and the number of seconds until the event is due.
+    /// `None` means that a pause holds the event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

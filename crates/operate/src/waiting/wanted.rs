@@ -10,7 +10,7 @@ use crate::function::FunctionName;
 const LONGEST_PATTERN: usize = 1_024;
 
 /// A filter for waiting events. An event must match every field that is set. All log lines about a message name the
-/// same function, error and key, so a filter matches either all lines about a message or no line.
+/// same function, error and key, so a filter matches either all lines about a message or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The functions of the events. A name without a qualifier matches all versions and aliases. An empty list matches
@@ -23,7 +23,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Returns true if no field is set, so that every event matches.
+    /// Returns true if no field is set. Every event then matches.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
     }
@@ -138,7 +138,7 @@ mod tests {
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
         // The pattern leaves out strings that CloudWatch might not match literally. Only [`Wanted::takes`] checks
-        // these.
+        // them.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#

@@ -89,7 +89,7 @@ async fn plan_that_somebody_else_changed_is_outdated() {
     assert!(!read(&aws, "orders").await.is_attached());
 }
 
-/// Interrupts the command when it first reports a step, and keeps the reports.
+/// Keeps the command's reports, and interrupts the command when it first reports a step.
 #[derive(Debug)]
 struct Stopping(tokio::sync::watch::Sender<bool>, RefCell<Vec<String>>);
 

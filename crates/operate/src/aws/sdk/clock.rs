@@ -1,5 +1,5 @@
-//! AWS's clock: this machine's clock, corrected by the `Date` header of AWS's answers. Commands write times that the
-//! handler compares with its own clock, so these times must not depend on the clock of the operator's machine.
+//! AWS's clock: this machine's clock, corrected with the `Date` header of AWS's responses. Commands write times that
+//! the handler compares with its own clock, so these times must not depend on the clock of the operator's machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,8 +15,8 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// The smallest difference that is corrected. A smaller difference may be a measurement error, because a `Date` header
-/// has whole seconds and an answer takes some time to arrive.
+/// The smallest clock difference that is corrected, in milliseconds. A smaller difference from AWS's clock may be a
+/// measurement error, because a `Date` header is in whole seconds and a response takes some time to arrive.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.
@@ -33,7 +33,7 @@ impl Clock {
         Timestamp::from_millis(millis)
     }
 
-    /// Corrects the clock if it differs from the time in an answer by [`TOLERATED_MILLIS`] or more.
+    /// Corrects the clock if it differs from the time in a response by [`TOLERATED_MILLIS`] or more.
     fn set(&self, time: Timestamp) {
         if time.as_millis().abs_diff(self.now().as_millis()) >= TOLERATED_MILLIS {
             let ahead = time.as_millis().cast_signed() - now().as_millis().cast_signed();

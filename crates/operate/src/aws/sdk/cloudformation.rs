@@ -1,4 +1,4 @@
-//! Converts CloudFormation's answers to our own types.
+//! Converts CloudFormation's responses to our own types.
 
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::operation::update_stack::builders::UpdateStackFluentBuilder;
@@ -50,7 +50,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Fills in a call that sets one parameter of a stack, and keeps the template and the other parameters.
+/// Fills in a call that sets one parameter of a stack but keeps the template and the other parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

@@ -1,4 +1,4 @@
-//! Converts CloudWatch's answers to our own types.
+//! Converts CloudWatch's responses to our own types.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricAlarm, MetricQuery, NewAlarm, WatchedMetric};
 
-/// The id of a series in a `GetMetricData` call. CloudWatch requires that an id begins with a lower-case letter.
+/// The id of a series in a `GetMetricData` call. CloudWatch requires an id to begin with a lower-case letter.
 fn id(index: usize) -> String {
     format!("m{index}")
 }
@@ -34,7 +34,7 @@ pub(super) fn call(call: GetMetricDataFluentBuilder, query: &MetricQuery<'_>) ->
         .end_time(at(query.until))
 }
 
-/// The points of each series in an answer, the newest point first.
+/// The points of each series in a response, newest first.
 pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Timestamp, f64)>> {
     let of = |index| {
         let result = answer.metric_data_results().iter().find(|it| it.id() == Some(&*id(index)));

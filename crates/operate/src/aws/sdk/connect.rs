@@ -1,6 +1,6 @@
 //! Connects to an account: finds the region, the profile and the credentials, and creates the clients.
 //!
-//! A mistake in a setting is reported before the first call that needs the setting.
+//! Invalid settings are reported here, before a call needs them.
 
 use std::error::Error;
 use std::mem;
@@ -33,9 +33,9 @@ use crate::text::{Piece, Quotes, Text};
 /// The timeout of one HTTP request. The timeout must exceed 20 s, the longest time that SQS keeps a long poll open.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum size of an answer's body, in bytes. AWS's largest answer has ten SQS messages of 1 MiB each, which may
-/// take three times as many bytes in JSON. A larger answer must come from another machine on the way to AWS, such as a
-/// proxy, and could exhaust the memory.
+/// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, which
+/// may take three times as many bytes in JSON. A larger response must come from another machine on the way to AWS,
+/// such as a proxy, and could exhaust memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions that appear in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
@@ -64,7 +64,7 @@ impl SdkAws {
     /// # Errors
     ///
     /// Fails if the region is invalid, if the named profile does not exist, if there are no valid credentials, or if
-    /// AWS does not answer.
+    /// AWS does not respond.
     pub async fn connect(region: Option<&str>, profile: Option<&str>) -> Result<(Self, Place), Failure> {
         if let Some(region) = region {
             check_region(region)?;
@@ -141,7 +141,7 @@ async fn config(region: Option<&str>, profile: Option<&str>) -> Result<SdkConfig
     Ok(config.into_builder().credentials_provider(provider).build())
 }
 
-/// Makes the SDK fail a call if the body of the answer is larger than [`LARGEST_ANSWER`].
+/// Makes the SDK fail a call if the body of the response is larger than [`LARGEST_ANSWER`].
 #[derive(Debug)]
 struct LimitAnswers;
 
@@ -164,8 +164,8 @@ impl Intercept for LimitAnswers {
 }
 
 /// Fails if a name is not the name of a region. For example, `eu-west-1a` names an availability zone. The name of a
-/// region consists of lower-case words and a number, and the last word is a compass direction. A fixed list of regions
-/// would refuse new regions.
+/// region consists of lower-case words and a number, and the last word is a compass direction. With a fixed list of
+/// regions, new regions would be refused.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -204,7 +204,8 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The selected profile, or the first of its source profiles, that uses single sign-on. `None` if none of them does.
+/// The first profile that uses single sign-on: the selected profile, or one of its source profiles. `None` if none of
+/// them does.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
     // The limit ends the search if the source profiles form a cycle. The SDK reports such a cycle.
@@ -221,8 +222,9 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Reads the AWS configuration files. The flag or, without a flag, the environment variable names the profile to use.
-/// Fails if the files lack this profile, because the SDK would ignore its absence.
+/// Reads the AWS configuration files, and selects a profile: the one that `flag` names or, if `flag` is `None`, the one
+/// that the environment variable `AWS_PROFILE` names. Fails if the files do not contain this profile, because the SDK
+/// would ignore the missing profile.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
@@ -270,7 +272,8 @@ mod tests {
         }
     }
 
-    /// The error text for the credentials of `profile` in a configuration file with the text `config`.
+    /// The text of the error that the credentials of `profile` cause. `config` is the content of the configuration
+    /// file.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[

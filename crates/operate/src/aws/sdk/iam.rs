@@ -1,4 +1,4 @@
-//! Converts IAM's answers to our own types.
+//! Converts IAM's responses to our own types.
 
 use std::str::Utf8Error;
 

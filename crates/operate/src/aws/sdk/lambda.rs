@@ -1,4 +1,4 @@
-//! Converts Lambda's answers to our own types.
+//! Converts Lambda's responses to our own types.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub(super) fn configuration(it: FunctionConfiguration) -> Configuration {
     configuration!(it)
 }
 
-/// Converts the answer of `GetFunctionConfiguration`.
+/// Converts the response of `GetFunctionConfiguration`.
 pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configuration {
     configuration!(it)
 }

@@ -1,4 +1,4 @@
-//! Converts CloudWatch Logs' answers to our own types.
+//! Converts responses of CloudWatch Logs to our own types.
 
 use std::time::Duration;
 

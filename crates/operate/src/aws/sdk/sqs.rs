@@ -1,4 +1,4 @@
-//! Makes batch calls to SQS through `comeback-delivery`, and converts the answers to our own types.
+//! Makes batch calls to SQS through `comeback-delivery`, and converts the responses to our own types.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub(super) async fn receive(
         .message_attribute_names("All")
         .message_system_attribute_names(MessageSystemAttributeName::All);
     match call.send().await {
-        // At the limit of messages in flight, SQS returns no messages. A long poll usually gets an empty answer without
-        // an error, so this error is treated as an empty answer, too.
+        // At the limit on messages in flight, a long poll usually gets an empty response without an error, so this
+        // error is treated as an empty response, too.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
@@ -72,7 +72,8 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// Delivers entries through a sender, and passes each pause of the sender to `paused`. Returns a result for each entry.
+/// Delivers entries through a sender, and calls `paused` before each pause that SQS requests. Returns a result for each
+/// entry.
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,

@@ -1,4 +1,4 @@
-//! Calls to a simulated account, with their callers and their faults.
+//! Calls to a simulated account, their callers, and their faults.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -21,13 +21,13 @@ pub struct Call<'a> {
     pub number: u64,
     /// The IAM action of the call, such as `sqs:SendMessage`.
     pub action: &'a str,
-    /// The resource of the call, such as a queue's URL, as an error names it.
+    /// The resource that an error from this call names, such as a queue's URL.
     pub of: &'a str,
     /// The number of entries in a batch call; 0 for any other call.
     pub entries: usize,
 }
 
-/// The fault of a call, which remains after all of the SDK's retries.
+/// A simulated fault in a call, such as a failure that outlasts the SDK's own retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call has no effect and fails with a transient error.
@@ -35,7 +35,7 @@ pub enum Fault {
     /// The entries with these indexes in a batch call have no effect and fail with a transient error. The first entry
     /// has index 0.
     EntriesFail(BTreeSet<usize>),
-    /// The call takes effect, but the caller gets no answer.
+    /// The call takes effect, but the caller gets no response.
     AnswerLost,
     /// The caller is killed before it makes the call.
     CallerKilled,
@@ -56,7 +56,7 @@ pub(super) struct Caller {
     calls: Cell<u64>,
     /// The number of calls that the caller may still make before it is killed. `None` means no limit.
     lives_for: Cell<Option<u64>>,
-    /// The signal that the caller is killed.
+    /// Signals that the caller has been killed.
     killed: RefCell<Rc<Notify>>,
 }
 
@@ -97,12 +97,12 @@ impl SimulatedAws {
         self.caller.denied.borrow().contains(action)
     }
 
-    /// Sets a hook that runs before each call of this caller. The hook returns the fault of the call, or `None`.
+    /// Sets a hook that runs before each of this caller's calls. The hook returns the fault to simulate, or `None`.
     pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.caller.hook.replace(Some(Box::new(hook)));
     }
 
-    /// Delays each call of this caller by the duration that `latency` returns.
+    /// Delays each of this caller's calls by the duration that `latency` returns.
     pub(super) fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
         self.caller.latency.replace(Some(Box::new(latency)));
     }
@@ -152,8 +152,8 @@ impl SimulatedAws {
         }
     }
 
-    /// Begins a call, and returns its fault. Fails if the caller lacks the permission. Yields to other callers first, so
-    /// that the calls of several callers interleave.
+    /// Begins a call, and returns the fault to simulate, if any. Fails if the caller lacks the permission. Yields to
+    /// other callers first, so that the calls of several callers interleave.
     pub(super) async fn begin(
         &self,
         action: &str,

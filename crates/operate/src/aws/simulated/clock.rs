@@ -9,10 +9,10 @@ use comeback_engine::Timestamp;
 
 use super::calls::yield_now;
 
-/// The clock of a simulated account. Calls and sleeps use this clock instead of the real time.
+/// The clock of a simulated account. Calls and sleeps use this clock instead of real time.
 #[async_trait(?Send)]
 pub trait Clock: fmt::Debug {
-    /// The current time of the account. The time never goes back.
+    /// The current time of the account. The time never goes backwards.
     fn now(&self) -> Timestamp;
 
     /// Waits until the clock shows this time.

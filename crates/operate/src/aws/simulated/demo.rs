@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The age of the deployment when the demonstration starts.
 const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 
-/// A function of the demonstration, with its traffic and its possible defect.
+/// A demo function, its traffic, and a defect that can be switched on and off.
 struct Player {
     name: &'static str,
     defect: Defect,
@@ -81,10 +81,10 @@ const PLAYERS: [Player; 4] = [
 ];
 
 const NO_RECIPIENT: &str = r#""to":null"#;
-/// The demonstration's value of the setting `POLICIES`: the retry policies of individual functions.
+/// The demo's value for the setting `POLICIES`: the retry policies of individual functions.
 const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 
-/// A function of the demonstration, with its current defect.
+/// A demo function and its current defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemoFunction {
     /// The function's name.
@@ -93,7 +93,7 @@ pub struct DemoFunction {
     pub defect: Option<&'static str>,
 }
 
-/// An account with the demonstration's deployment.
+/// An account with the demo's deployment.
 #[derive(Clone, Debug)]
 pub struct Demo {
     aws: SimulatedAws,
@@ -101,8 +101,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Creates the account, at the time that `clock` shows. The same seed, time and calls always result in the same
-    /// account.
+    /// Creates the account, starting at the time that `clock` shows. The same seed, time and calls always produce the
+    /// same account.
     pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
         let now = clock.now();
         let began = now.before(RUNS_SINCE);
@@ -137,7 +137,7 @@ impl Demo {
         &self.aws
     }
 
-    /// The functions of the demonstration, always in the same order.
+    /// The demo's functions, always in the same order.
     pub fn functions(&self) -> Vec<DemoFunction> {
         let live = self.running.live().borrow();
         let functions = live.functions().zip(&PLAYERS);
@@ -148,8 +148,7 @@ impl Demo {
         functions.collect()
     }
 
-    /// Breaks a function if `is_broken` is true, and fixes the function otherwise. Returns false if no function has
-    /// this name.
+    /// Breaks a function if `is_broken` is true; otherwise fixes it. Returns false if no function has this name.
     pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
         let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
         // Runs the deployment up to the current time first, so that the change does not affect earlier events.
@@ -159,8 +158,8 @@ impl Demo {
     }
 }
 
-/// Attaches the functions other than `orders`, and sets a policy. Removes the actions of an alarm, so that the doctor
-/// finds a problem.
+/// Attaches all demo functions except `orders`, which is already attached, and sets a policy. Removes the actions of an
+/// alarm, so that the doctor finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use crate::aws::simulated::{ACCOUNT, REGION};
 use crate::aws::{Configuration, InvokeSettings};
 
-/// Lambda's limit on the size of a function's environment variables as one JSON object.
+/// Lambda's limit on the size, in bytes, of a function's environment variables when they are encoded as one JSON
+/// object.
 const ENVIRONMENT_BYTES: usize = 4_096;
-/// Lambda's limit on a function's tags.
+/// The maximum number of tags that Lambda allows on a function.
 const TAGS: usize = 50;
 
-/// A Lambda function with its settings and pending invocations.
+/// A Lambda function and its settings and pending invocations.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// The configuration of the unqualified function.
@@ -26,7 +27,7 @@ pub struct Function {
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// True if recursive loops are allowed.
     pub recursion_allowed: bool,
-    /// The asynchronous invocations that Lambda has accepted but not started, the oldest first.
+    /// The asynchronous invocations that Lambda has accepted but not started, oldest first.
     pub invocations: Vec<Invocation>,
 }
 
@@ -97,7 +98,7 @@ impl Function {
         Ok(())
     }
 
-    /// Performs `TagResource`. Fails with Lambda's code and message.
+    /// Performs `TagResource`. Fails with Lambda's error code and message.
     pub(super) fn tag(&mut self, tags: BTreeMap<String, String>) -> Result<(), String> {
         let mut all = self.tags.clone();
         all.extend(tags);
@@ -108,7 +109,8 @@ impl Function {
         Ok(())
     }
 
-    /// Checks that `PutFunctionEventInvokeConfig` would accept the settings. Fails with Lambda's code and message.
+    /// Checks that `PutFunctionEventInvokeConfig` would accept the settings. Fails with Lambda's error code and
+    /// message.
     pub(super) fn check(settings: &InvokeSettings) -> Result<(), String> {
         let retries = settings.retries.is_none_or(|retries| (0..=2).contains(&retries));
         let event_age = settings.event_age.is_none_or(|seconds| (60..=21_600).contains(&seconds));

@@ -8,15 +8,16 @@ use wildmatch::WildMatchPattern;
 
 use crate::aws::{self, LogEvent, LogFilter, LogPage};
 
-/// The number of lines that are searched for one page. A page contains only the matching lines, so it may be empty.
+/// The number of lines that are searched per page. A page contains only the matching lines, so it may be empty.
 const LINES_OF_A_PAGE: usize = 1_000;
 
-/// A log group with its lines.
+/// A log group and its lines.
 #[derive(Clone, Debug)]
 pub struct LogGroup {
     /// The retention and the class of the group.
     pub settings: aws::LogGroup,
-    /// The lines, in the order in which they were written. A search finds no lines that are older than the retention.
+    /// The lines, in the order they were written. A search does not find lines that are older than the retention
+    /// period.
     pub lines: Vec<LogEvent>,
     /// The log streams of the group.
     pub streams: BTreeSet<String>,
@@ -38,7 +39,7 @@ impl LogGroup {
         self.lines.push(LogEvent { at, stream: stream.to_owned(), message: message.into() });
     }
 
-    /// Performs `FilterLogEvents`. Fails with CloudWatch's code and message.
+    /// Performs `FilterLogEvents`. Fails with CloudWatch's error code and message.
     pub(super) fn page(
         &self,
         now: Timestamp,

@@ -30,7 +30,7 @@ impl Metrics {
         }
     }
 
-    /// Performs `GetMetricData`: returns the points of each series, the newest first. A period without values has no
+    /// Performs `GetMetricData`: returns the points of each series, newest first. A period without values has no
     /// point.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {
@@ -55,7 +55,7 @@ fn begin(at: Timestamp, period: Duration) -> Timestamp {
     Timestamp::from_secs(at.as_secs() / period * period)
 }
 
-/// Computes a CloudWatch statistic over values.
+/// Computes a CloudWatch statistic of the values.
 fn statistic(name: &str, values: &[f64]) -> f64 {
     match name {
         "Sum" => values.iter().sum(),

@@ -1,4 +1,4 @@
-//! Simulated operators, who run the shipped commands during a simulated run of `timelapse`.
+//! Simulated operators, who run the shipped commands during a run of the simulator, `comeback-timelapse`.
 //!
 //! The operators' account has a deployment with the run's policies. The account and the run share the handler's log,
 //! the pauses parameter, the retry queue and the clock. The operators' calls take time, and the run continues
@@ -19,7 +19,7 @@ use at_work::AtWork;
 pub use at_work::{Circumstances, Made};
 pub use command::{Selection, SimulatedChange, SimulatedCommand};
 
-/// The commands that operators run on every function of a simulated run.
+/// Simulated operators and the commands that they run during a simulated run. Each command applies to every function.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedOperators {
     /// The delays, faults and clock errors that the operators encounter.
@@ -44,8 +44,8 @@ impl SimulatedOperators {
     }
 
     /// Draws random commands for a run of this length. Some seeds draw no commands. Log lines are up to a minute late,
-    /// clocks are up to five seconds off, and some calls fail for half of the seeds. On average, one command in four is
-    /// killed, and one command in two coincides with another operator's command.
+    /// and clocks are up to five seconds off. For half of the seeds, some calls fail. On average, one command in four
+    /// is killed. For half of the commands, another operator also runs a random command, up to three seconds later.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -87,7 +87,7 @@ impl SimulatedOperators {
     }
 }
 
-/// Draws up to two pauses, each at most an eighth of the run long. Some pauses have a planned end.
+/// Draws up to two pauses, each lasting at most an eighth of the run. Some pauses have a planned end.
 fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(Duration, SimulatedChange)>) {
     let eighth = (duration.as_secs() / 8).max(1);
     let mut at = rng.random_range(0..=eighth);

@@ -9,15 +9,15 @@ const KEPT: usize = 100;
 /// The maximum length of a standard parameter's value, in bytes.
 const LONGEST: usize = 4_096;
 
-/// An SSM parameter with its versions.
+/// An SSM parameter and its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
-    /// The versions, the oldest first. A parameter in an account has at least one version.
+    /// The versions, oldest first. A parameter in an account has at least one version.
     pub versions: Vec<ParameterVersion>,
 }
 
 impl Parameter {
-    /// Writes the next version, and returns its number. An error is SSM's error code and message.
+    /// Writes the next version and returns its number. An error is SSM's error code and message.
     pub(super) fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<i64, String> {
         if text.is_empty() || text.len() > LONGEST {
             return Err(

@@ -19,11 +19,12 @@ use crate::failure::Failure;
 /// The maximum number of entries in a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// The number of batch calls that run at a time. Together they take as long as one call.
+/// The number of batch calls that run at the same time. Together, they take as long as one call.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// Makes one call. `effect` applies the call to the state, and returns AWS's code and message as its error.
+    /// Makes one call. `effect` applies the call to the state, and returns AWS's error code and message if the call
+    /// fails.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -35,7 +36,7 @@ impl SimulatedAws {
         if is_answer_lost { Err(failed(action, of, NO_ANSWER)) } else { result }
     }
 
-    /// Waits until a call arrives at the account. Returns true if the call's answer will be lost. Fails if the call
+    /// Waits until a call arrives at the account. Returns true if the call's response will be lost. Fails if the call
     /// will have no effect.
     async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
@@ -105,8 +106,8 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that counts the messages of calls with this action. `None` if there is no such metric, or
-    /// if no deployment runs in the account.
+    /// The CloudWatch metric that an SQS call with this IAM action adds to: the number of messages sent or deleted.
+    /// `None` for any other action, or if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {
@@ -124,14 +125,14 @@ fn failed(action: &str, of: &str, text: &str) -> Failure {
     Failure::could_not(format!("{action} on {of}: {text}"))
 }
 
-/// A transient failure, with AWS's code if AWS answered.
+/// A transient failure, with AWS's error code if AWS responded.
 fn transient(text: &str) -> EntryFailure {
     let code = text.split_once(": ").map_or("", |(code, _)| code).to_owned();
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Removes the entries of the next batch call from `entries`. The total size of a call's messages is at most SQS's
-/// limit for a single message.
+/// Removes the entries for the next batch call from `entries` and returns them. The total size of a call's messages is
+/// at most SQS's limit for a single message.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();
@@ -161,7 +162,7 @@ fn no_function(name: &str) -> String {
     format!("ResourceNotFoundException: Function not found: {name}")
 }
 
-/// Finds the function that a call names, with or without a qualifier.
+/// Finds the function that a call names. The name may include a qualifier.
 fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, String> {
     state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
 }
@@ -372,7 +373,7 @@ impl Aws for SimulatedAws {
         loop {
             let received = self.state().receive(url, most, receive.visibility);
             let received = received.map_err(|error| failed(action, url, &error))?;
-            // Without an answer, the SDK receives again. The second receive finds no messages, because the first
+            // Without a response, the SDK receives again. The second receive finds no messages, because the first
             // receive has hidden them.
             if is_answer_lost {
                 return Ok(Vec::new());

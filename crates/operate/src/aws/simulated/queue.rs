@@ -21,15 +21,15 @@ const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// The maximum number of messages that SQS returns for one receive.
 const MOST_OF_A_RECEIVE: usize = 10;
 
-/// A standard SQS queue with its messages.
+/// A standard SQS queue and its messages.
 ///
 /// Methods that depend on the time take the account's current time as an argument. Messages are received in the order
-/// in which they became visible.
+/// they became visible.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// The queue's ARN.
     pub arn: String,
-    /// The queue attributes that were set, by SQS's attribute names.
+    /// The queue attributes that were set, keyed by SQS's attribute names.
     pub attributes: BTreeMap<String, String>,
     /// The maximum number of messages in flight.
     pub in_flight_limit: usize,
@@ -42,7 +42,7 @@ pub struct Queue {
     in_flight: usize,
     sent: u64,
     receives: u64,
-    /// The run of `timelapse` that keeps the messages; `None` if this queue keeps the messages itself.
+    /// The simulated run that keeps the messages; `None` if this queue keeps the messages itself.
     pub(super) run: Option<OfRun>,
 }
 
@@ -65,7 +65,7 @@ pub struct Stored {
     pub message: NewMessage,
     /// The time when the message was sent.
     pub sent: Timestamp,
-    /// The number of times that the message was received.
+    /// The number of times that the message has been received.
     pub receives: u32,
     /// The time when the message becomes visible; `None` if the message is visible.
     pub visible_at: Option<Timestamp>,
@@ -105,7 +105,7 @@ impl Queue {
         self.arn.rsplit(':').next().unwrap_or_default()
     }
 
-    /// Performs `SendMessage`, and returns the message's id. The message is invisible for `delay`, counted from `sent`.
+    /// Performs `SendMessage` and returns the message's id. The message is invisible for `delay`, counted from `sent`.
     /// `sent` may be in the past.
     pub fn send(&mut self, sent: Timestamp, delay: Duration, message: NewMessage) -> String {
         let id = self.next_id();
@@ -156,8 +156,8 @@ impl Queue {
     }
 
     /// Performs `ReceiveMessage`: returns up to ten messages, and hides them for `visibility`. At the in-flight limit,
-    /// returns no messages. Also returns the messages to move to the dead-letter queue, because they were received too
-    /// often.
+    /// returns no messages. Also returns the messages that were received too many times and must move to the
+    /// dead-letter queue.
     pub(super) fn receive(
         &mut self,
         now: Timestamp,
@@ -209,8 +209,7 @@ impl Queue {
         self.messages[&key].received(handle)
     }
 
-    /// Performs `DeleteMessage`. Succeeds without an effect if the message is gone, or if the handle is not from the
-    /// last receive.
+    /// Performs `DeleteMessage`. Does nothing if the message is gone, or if the handle is not from the last receive.
     ///
     /// # Errors
     ///
@@ -224,8 +223,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Performs `ChangeMessageVisibility`: hides a message for `timeout` from now on. An older handle of the message
-    /// works too. A message that is visible stays visible.
+    /// Performs `ChangeMessageVisibility`: hides a message for `timeout`, counted from now. An older handle of the
+    /// message works too. A message that is visible stays visible.
     ///
     /// # Errors
     ///
@@ -297,13 +296,14 @@ impl Queue {
         }
     }
 
-    /// All messages, in the order in which they were sent.
+    /// All messages, in the order they were sent.
     pub fn stored(&mut self, now: Timestamp) -> impl Iterator<Item = &Stored> {
         self.settle(now);
         self.messages.values()
     }
 
-    /// The next moment at which a message becomes visible or its retention ends; `None` if there are no messages.
+    /// The next time at which a message becomes visible or reaches the end of its retention; `None` if there are no
+    /// messages.
     pub fn next_change(&self) -> Option<Timestamp> {
         let [appears, ends] = [&self.hidden, &self.ends].map(|times| times.first().map(|(at, _)| *at));
         [appears, ends].into_iter().flatten().min()

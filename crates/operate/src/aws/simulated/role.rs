@@ -13,10 +13,10 @@ use crate::aws::simulated::REGION;
 /// STS quotas", AWS IAM User Guide.
 const CHARACTERS: usize = 10_240;
 
-/// A role with its inline policies.
+/// A role and its inline policies.
 #[derive(Clone, Debug, Default)]
 pub struct Role {
-    /// The inline policies by name, as JSON.
+    /// The inline policies as JSON, keyed by name.
     pub policies: BTreeMap<String, String>,
     /// The time when a policy was last changed. The change takes effect in Lambda after `State::permissions_take`.
     pub(super) changed: Option<Timestamp>,
@@ -30,7 +30,7 @@ impl Role {
         role
     }
 
-    /// Performs `PutRolePolicy`. Fails with IAM's code and message.
+    /// Performs `PutRolePolicy`. Fails with IAM's error code and message.
     pub(super) fn put(&mut self, now: Timestamp, name: &str, document: &str) -> Result<(), String> {
         if !serde_json::from_str::<Value>(document).is_ok_and(|document| document["Statement"] != Value::Null)
         {
@@ -49,7 +49,7 @@ impl Role {
         Ok(())
     }
 
-    /// Returns the verdict of IAM's policy simulator on an action of this role.
+    /// Returns the verdict of IAM's policy simulator on an action by this role.
     pub fn may(&self, action: &str, resource: &str) -> Verdict {
         let documents = self.policies.values().filter_map(|text| serde_json::from_str::<Value>(text).ok());
         let mut verdict = Verdict::NotAllowed;
@@ -72,7 +72,7 @@ pub fn policy(actions: &[&str], resources: &[&str]) -> String {
     serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
 }
 
-/// Iterates over the values of a list. A value that is not a list counts as a list of one.
+/// Iterates over the values of a list. A value that is not a list counts as a list with one element.
 fn all(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter()
 }

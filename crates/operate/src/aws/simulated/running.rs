@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::{Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
 
-/// A [`Sample`] deployment that runs. Before each call to the account, the deployment runs up to the time of the
-/// account's clock.
+/// A running [`Sample`] deployment. Before each call to the account, the deployment catches up with the account's
+/// clock.
 #[derive(Debug)]
 pub(super) struct Running {
     live: RefCell<Live>,
@@ -56,7 +56,7 @@ impl Running {
     }
 }
 
-/// Starts the asynchronous invocations that operators have made.
+/// Starts the asynchronous invocations that operators have requested.
 fn take_invocations(live: &mut Live, state: &mut State) {
     for function in state.functions.values_mut() {
         for invocation in std::mem::take(&mut function.invocations) {

@@ -47,7 +47,7 @@ impl Sample {
     pub const RETRY_QUEUE: &str = "retries";
     /// The dead-letter queue's name.
     pub const DEAD_LETTER_QUEUE: &str = "dead";
-    /// The name of the parameter that holds the pauses. The parameter does not exist yet.
+    /// The name of the parameter that holds the pauses. The parameter does not exist until something is paused.
     pub const PAUSES: &str = "/comeback/comeback/pauses";
     /// The name of the function that is attached if `is_attached` is true.
     pub const ORDERS: &str = "orders";
@@ -78,7 +78,7 @@ impl Sample {
         aws.clone()
     }
 
-    /// Adds a function to the account, and attaches it.
+    /// Adds a function to the account and attaches it.
     pub(super) fn add_attached(state: &mut State, name: &str) {
         add_function(state, name);
         attach(state, name);
@@ -138,7 +138,7 @@ fn add_handler(state: &mut State) {
     });
 }
 
-/// Adds a function that is not attached, with a log group and a role that may write to it.
+/// Adds an unattached function, its log group, and a role that may write to the log group.
 fn add_function(state: &mut State, name: &str) {
     state.add_function(Function::new(name));
     let group = format!("/aws/lambda/{name}");
@@ -148,7 +148,7 @@ fn add_function(state: &mut State, name: &str) {
     state.roles.insert(format!("{name}-role"), role);
 }
 
-/// Attaches a function with the same changes that `comeback attach` makes.
+/// Attaches a function by making the same changes as `comeback attach`.
 fn attach(state: &mut State, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
     let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");

@@ -9,14 +9,14 @@ use crate::aws::{self, StackEvent, StackResource};
 /// The time that an update of a stack takes.
 const UPDATES_TAKE: Duration = Duration::from_secs(30);
 
-/// A CloudFormation stack with its resources and events.
+/// A CloudFormation stack and its resources and events.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The stack as CloudFormation describes it.
     pub stack: aws::Stack,
     /// The resources of the stack.
     pub resources: Vec<StackResource>,
-    /// The events of the stack, the newest first.
+    /// The events of the stack, newest first.
     pub events: Vec<StackEvent>,
     /// The time when the update in progress ends; `None` if no update is in progress.
     update_ends: Option<Timestamp>,
@@ -28,7 +28,7 @@ impl Stack {
         Self { stack, resources, events: Vec::new(), update_ends: None }
     }
 
-    /// Performs `UpdateStack`. Fails with CloudFormation's code and message.
+    /// Performs `UpdateStack`. Fails with CloudFormation's error code and message.
     pub(super) fn update(&mut self, now: Timestamp, parameter: &str, value: &str) -> Result<(), String> {
         let Self { stack, .. } = self;
         let refused = |why: String| Err(format!("ValidationError: {why}"));

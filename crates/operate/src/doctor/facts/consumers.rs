@@ -14,14 +14,14 @@ use crate::function::FunctionName;
 use crate::rights::{HIDE, Rights, SEND, ask};
 
 /// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. The doctor
-/// cannot check the retry time of a function whose code takes the time from elsewhere.
+/// cannot check this time for a function whose code sets it in another way.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The shortest `max_age` that `comeback-sqs` accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function that reads SQS directly, with one of its queues. A function with several queues has one `Consumer` for
-/// each queue.
+/// A function that reads SQS directly, paired with one of its queues. A function with several queues has one `Consumer`
+/// for each queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
     /// The function's name as an operator types it, followed by the queue's name if the function reads several queues.
@@ -34,10 +34,10 @@ pub(crate) struct Consumer {
     pub(crate) max_age: MaxAge,
     /// The dead-letter queue that the function's environment variables name. `None` if no variable names one.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// The verdicts on whether the function's role may hide messages in the queue.
+    /// IAM's verdicts on whether the function's role may hide messages in the queue.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
-    /// The AWS CLI flags that select the function's account and region in a suggested command.
+    /// The flags to add to a suggested command so that it uses the function's region and the operator's profile.
     pub(crate) place_flags: String,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Function {
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
     /// The function's attachments: one entry for each qualifier that is attached, or named by the operator or the
-    /// allow-list. Without such a qualifier, the only entry is the unqualified function.
+    /// allow-list. If there is no such qualifier, the only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
     pub(crate) gone: Vec<String>,
@@ -113,7 +113,7 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
 }
 
 /// The qualifiers to check: every qualifier whose failure destination is the retry queue, and every qualifier that the
-/// operator or the allow-list names. Without such a qualifier, returns only `None`, the unqualified function.
+/// operator or the allow-list names. If there is no such qualifier, returns only `None`, the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -10,8 +10,9 @@ use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The newest part of the log. A separate search finds the newest errors there, because CloudWatch begins at the oldest
-/// line, a busy handler writes millions of lines a day, and each search stops after `PATIENCE`.
+/// The length of the newest part of the log, which is searched separately. Each search begins at the oldest line and
+/// stops after `PATIENCE`, and a busy handler writes millions of lines a day. A single search might therefore miss the
+/// newest errors.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 

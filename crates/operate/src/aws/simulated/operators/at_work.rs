@@ -20,16 +20,16 @@ use super::command::{Ending, SimulatedCommand};
 use super::deployed::{RunClock, account, deploy};
 use crate::operator::{Operator, Which};
 
-/// The delays, faults and clock errors that operators encounter. Each call takes some time in any case.
+/// The delays, faults and clock errors that operators encounter. Calls take some time even with the default values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Circumstances {
     /// The seed of the random latencies, faults, clock errors and log delays.
     pub seed: u64,
     /// The longest time until a new line in the handler's log becomes readable.
     pub log_delay: Duration,
-    /// The probability that a call fails, or that its answer is lost.
+    /// The probability that a call fails, or that its response is lost.
     pub fault_rate: f64,
-    /// The longest time by which the clock of an operator's machine is ahead or behind.
+    /// The maximum error of an operator's clock, which may be ahead or behind.
     pub clock_error: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Made {
     }
 }
 
-/// The operators of one run, with their account.
+/// The operators of one run and their account.
 pub(super) struct AtWork {
     run: Rc<dyn OperatedDeployment>,
     aws: SimulatedAws,
@@ -59,7 +59,7 @@ pub(super) struct AtWork {
     log: LateLog,
     /// The account's policies, and the time when the policies took effect.
     policies: (Arc<Policies>, Timestamp),
-    /// The number of the newest version of the pauses parameter that was passed to the run.
+    /// The version number of the pauses parameter that was last passed to the run.
     written: i64,
     commands: Vec<Working>,
     made: Made,
@@ -71,7 +71,7 @@ struct Working {
     arn: String,
     work: Pin<Box<dyn Future<Output = Ending>>>,
     awake: Arc<Awake>,
-    /// True once a call of the command has had a fault.
+    /// True once one of the command's calls has had a fault.
     had_fault: Rc<Cell<bool>>,
 }
 
@@ -122,7 +122,7 @@ impl AtWork {
         self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
     }
 
-    /// Runs one command until it waits again or ends. Returns false if no command can continue.
+    /// Runs one command until the command has to wait or ends. Returns false if no command can continue.
     fn go_on(&mut self) -> bool {
         let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
         let Some(turn) = self.commands.iter().position(is_awake) else { return false };
@@ -135,8 +135,8 @@ impl AtWork {
         true
     }
 
-    /// Counts the change that a command made. If the command failed without a fault or a change by others that explains
-    /// the failure, reports the failure to the run.
+    /// Counts the change that a command made. Reports a failed command to the run, unless a fault or a change by
+    /// somebody else explains the failure.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -225,13 +225,13 @@ impl Working {
     }
 }
 
-/// Draws the time that a call takes: up to half a second, or in one of 100 calls up to five seconds.
+/// Draws the time that a call takes: up to half a second, or up to five seconds for one call in a hundred.
 fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Draws the fault of a call. `entries` is the number of entries in a batch call, and 0 for any other call.
+/// Draws a fault for a call. `entries` is the number of entries in a batch call, or 0 for any other call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -258,7 +258,8 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// The lines that are not readable yet. The key is the time when the line becomes readable, with a sequence number.
+    /// The lines that are not readable yet. Each key consists of the time when the line becomes readable, and a
+    /// sequence number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 
@@ -276,7 +277,7 @@ impl LateLog {
         }
     }
 
-    /// Writes the lines that are readable at `now` to the log group.
+    /// Writes to the log group the lines that are readable at `now`.
     fn show(&mut self, now: Timestamp, log: &mut LogGroup) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let (at, line) = entry.remove();

@@ -1,4 +1,4 @@
-//! Commands of simulated operators, and how they end.
+//! Simulated operators' commands and their outcomes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::resume::ResumeRetries;
 /// A command that a simulated operator runs and confirms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedCommand {
-    /// The time of the command, counted from the start of the simulated run.
+    /// The time when the operator runs the command, counted from the start of the simulated run.
     pub at: Duration,
     /// The change that the command makes.
     pub change: SimulatedChange,
@@ -29,7 +29,7 @@ pub struct SimulatedCommand {
 pub enum SimulatedChange {
     /// The command `pause`. With a duration, the pause has a planned end.
     Pause(Option<Duration>),
-    /// The command `resume`, with this spread.
+    /// The command `resume`. The events that the pause held are retried over this duration (`--spread`).
     Resume(Duration),
     /// The command `retry --within`, for the selected events.
     Retry(Duration, Selection),
@@ -46,11 +46,11 @@ pub enum Selection {
     All,
     /// Events with this error type.
     Error(&'static str),
-    /// The given number of random events from the log, by their keys.
+    /// This number of random events from the log, selected by key.
     Keys(usize),
 }
 
-/// The way in which a command ended.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// The command made a change, recorded under the name `what`, and recalled `recalled` messages.

@@ -28,7 +28,7 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
 ///
 /// # Panics
 ///
-/// Panics if a command would read different policies from these variables.
+/// Panics if a command that reads these variables would get different policies.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
@@ -117,7 +117,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// The time when the next command wakes; `None` if no command sleeps.
+    /// The time when the next command wakes; `None` if no command is sleeping.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }

@@ -141,14 +141,14 @@ async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Receives up to ten messages, and hides them for `seconds`. Returns the messages by body.
+/// Receives up to ten messages and hides them for `seconds` seconds. Returns the messages, keyed by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
     received.into_iter().map(|message| (message.body.clone().expect("a body"), message)).collect()
 }
 
-/// The number of visible messages in a queue, and the number of hidden messages.
+/// The numbers of visible and hidden messages in a queue.
 async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
     let names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
     let attributes = aws.queue_attributes(url, &names).await.unwrap().expect("the queue exists");
@@ -175,7 +175,7 @@ fn assert_done(answers: EntryResults) {
     answers.into_iter().for_each(|answer| answer.unwrap());
 }
 
-/// Tests that a queue carries messages with their attributes, and that messages can be hidden, counted and deleted.
+/// Tests that a queue delivers messages with their attributes, and that messages can be hidden, counted and deleted.
 /// Leaves the queue empty.
 async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
@@ -213,7 +213,7 @@ async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that a batch call has a result for each entry: only the entry with an invalid receipt handle is refused.
+/// Tests that a batch call returns a result for each entry: only the entry with an invalid receipt handle is refused.
 async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
@@ -262,8 +262,8 @@ async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each write of a parameter creates a new version, and that a write with `new` never overwrites an existing
-/// parameter.
+/// Tests that each write of a parameter creates a new version, and that a write with `new` set never overwrites an
+/// existing parameter.
 async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
