@@ -9,7 +9,7 @@ use comeback_timelapse::{Goal, Plan};
 
 use policy_table::{DAY, OUTAGES, Outage, POLICIES, failing, quiet, settings};
 
-/// Time within which the planned policies must recover.
+/// Time that each plan allows between the end of the outage and the delivery of the events.
 const RECOVER_WITHIN: Duration = Duration::from_secs(3_600);
 
 fn main() {

@@ -38,15 +38,15 @@ pub(crate) trait Service {
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
 
-/// The AWS account as the handler sees it. A call is answered at once, or never if the handler has crashed.
+/// The AWS account as the handler sees it. Each call is answered immediately, or never if the handler has crashed.
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
     /// Total time that the handler has waited between its calls. The virtual clock does not move during these waits,
-    /// but the handler's deadline comes nearer.
+    /// but they count toward the handler's deadline.
     pub(crate) waited: Cell<Duration>,
-    /// True during a call. If this is still true after a call, the simulation panicked in the call, and the handler
-    /// treated the panic as a failed call.
+    /// True during a call. If this is still true after a call, the simulation panicked during the call, and the handler
+    /// mistook the panic for a failed call.
     pub(crate) at_work: Cell<bool>,
 }
 
@@ -105,7 +105,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends the copies of moved messages, without retries.
+    /// Sends the copies of moved messages without retries.
     async fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -149,8 +149,8 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // The future is boxed, because a delivery takes kilobytes. The handler's future would otherwise hold and copy a
-    // delivery for each of its calls.
+    // Boxed because the future of a delivery takes kilobytes. The handler's own future would otherwise hold and copy
+    // one for each of its calls.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

@@ -1,11 +1,11 @@
-//! The invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The oracle keeps
-//! the state that the invariants need, and checks each step with the functions of `invariants`: one for each variant of
-//! [`Invariant`], with the variant's name. If a fault excuses what would break an invariant, the excuse is an argument of
-//! its function.
+//! The invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The oracle
+//! keeps the state that the invariants need, and checks each step with the functions of `invariants`: one for each
+//! variant of [`Invariant`], with the variant's name. Where a fault excuses a breach, the function takes the excuse as
+//! an argument.
 //!
-//! `ledger` has the state of events, `history` the state of messages, `parameter` the texts that operators write, and
-//! `pauses` what a handler has read of them. `log` checks the handler's log. The oracle does its own arithmetic, in
-//! `handling`. The only code of it that the engine shares computes the ceiling of a backoff.
+//! `ledger` keeps the state of events, and `history` the state of messages. `parameter` parses the texts that operators
+//! write, and `pauses` keeps the pauses that a handler has read. `log` checks the handler's log. The oracle does its
+//! own arithmetic, in `handling`. The only code that it shares with the engine computes the ceiling of a backoff.
 
 pub(crate) mod handling;
 pub(crate) mod history;
@@ -23,7 +23,7 @@ use crate::event::EventNumber;
 
 /// The queue's visibility timeout, which applies to a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
-/// Longest single visibility timeout that the handler sets for a message of a paused function.
+/// Length of a hold: the longest single visibility timeout that the handler sets for a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
 /// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ pub(crate) struct Broken {
 }
 
 impl Invariant {
-    /// Fails with the detail if the invariant does not hold.
+    /// Returns an error with this detail if the invariant does not hold.
     fn check(
         self,
         event: impl Into<Option<EventNumber>>,

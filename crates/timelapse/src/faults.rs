@@ -33,8 +33,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Makes the dice for these faults, whose windows count from `start`. Each fault has its own generator, so that
-    /// adding a fault changes no draw of another fault.
+    /// Creates the dice for these faults, whose windows count from `start`. Each fault has its own generator, so that
+    /// adding a fault does not change the draws of the others.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {

@@ -15,16 +15,16 @@ use crate::event::EventNumber;
 use crate::scenario::Scenario;
 use prices::{ApiCall, CallCounts};
 
-/// Counts kept during a run, and summed up at its end.
+/// Counts kept during a run and summed up at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log: one line for each message that the handler decides on. The messages of a
-    /// batch that are only moved again share one line.
+    /// Number of lines in the handler's log: one line for each message that the handler decides on. In each batch, the
+    /// messages that are only moved again share one line.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
-    /// Moves made while fewer than half of `HIDE_UP_TO` messages were in flight.
+    /// Moves made while the number of messages in flight was below half of `HIDE_UP_TO`.
     pub(crate) moves_with_room: u64,
     pub(crate) minutes: Vec<Minute>,
     /// Number of retries in each minute, for each target.
@@ -40,7 +40,7 @@ pub struct Minute {
     pub delivered: u32,
     /// Number of dead-lettered events.
     pub dead_lettered: u32,
-    /// Peak number of messages in flight: hidden, or being handled.
+    /// Peak number of messages in flight: hidden or being handled.
     pub in_flight: u32,
     /// Peak number of visible messages, ready to be received.
     pub visible: u32,
@@ -49,7 +49,7 @@ pub struct Minute {
 }
 
 impl Tallies {
-    /// Makes empty tallies for a run that has this many targets and ends at `end`.
+    /// Creates empty tallies for a run that has this many targets and ends at `end`.
     pub(crate) fn until(end: Timestamp, targets: usize) -> Self {
         let minutes = index(end) + 1;
         Self {
@@ -88,7 +88,7 @@ fn index(moment: Timestamp) -> usize {
 /// Figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 ///
 /// In JSON, a summary has the members below in this order. It contains nothing that depends on the machine. Later
-/// versions may add members, but do not rename any.
+/// versions may add members, but will not rename any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Seed of the scenario.
@@ -105,7 +105,7 @@ pub struct Summary {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Number of events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
-    /// Number of events that do not arrive before the end of the run.
+    /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
@@ -125,8 +125,8 @@ pub struct Summary {
     pub peak_delayed: usize,
     /// Number of moves: messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Number of moves made while fewer than half of `HIDE_UP_TO` messages were in flight. These moves happen because
-    /// an environment of the handler cannot use another environment's share of the room.
+    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`. These moves happen
+    /// because an environment of the handler cannot use another environment's share of `HIDE_UP_TO`.
     pub moves_with_room: u64,
     /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
@@ -148,7 +148,7 @@ pub struct Summary {
     /// The run, minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// The numbers of arrived events with 0 retries, 1 retry, 2 retries and so on. Not part of the JSON.
+    /// Number of arrived events for each number of retries: 0, 1, 2 and so on. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Number of events that arrived during the outage, delivered or not. Not part of the JSON.
@@ -160,7 +160,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes a finished run. `struck` has the number of strikes of each fault that could strike.
+    /// Summarizes a finished run. `struck` counts the strikes of each fault that could strike.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -235,7 +235,7 @@ pub struct TargetFigures {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Number of events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
-    /// Number of events that do not arrive before the end of the run.
+    /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
     /// Percentiles of the last attempt number of each event that arrived. An event that was never retried counts as 0.
     /// `None` if no event arrived.
@@ -306,7 +306,7 @@ fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
-/// Median, 99th percentile and maximum of some values.
+/// Median, 99th percentile and maximum of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
     /// Median: half of the values are at most `p50`.

@@ -17,13 +17,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
-//! | `world` | the simulated account: effects of each happening, the handler's calls, and the faults that strike |
+//! | `simulation` | [`run`]: the main loop, which passes each batch to the handler |
+//! | `world` | the simulated account: what each happening, each of the handler's calls and each fault does to it |
 //! | `aws` | SQS, the event source mapping and Lambda |
 //! | `check` | the [`Invariant`]s of every run; the oracle that checks them |
 //! | `faults` | [`Fault`]s, their rates and their windows |
-//! | `account`, `rehearsal` | the handler's deliveries; [`rehearse`]: one batch on an AWS that accepts everything |
-//! | `scenario`, `targets`, `operators`, `event` | the input of a run: its settings, functions, operators and events |
+//! | `account`, `rehearsal` | the handler's access to AWS; [`rehearse`]: one batch on an AWS that accepts everything |
+//! | `scenario`, `targets`, `operators`, `event` | the input to a run: its settings, functions, operators and events |
 //! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 //! | `live` | [`Live`]: a deployment that keeps running while somebody acts on it |

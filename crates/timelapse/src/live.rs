@@ -1,9 +1,9 @@
 //! Simulates a deployment that keeps running: its functions and its retry handler. Each call to [`Live::run`] advances
 //! the deployment to a later time.
 //!
-//! For [`run`](crate::run), everything that will happen is planned in advance. A [`Live`] deployment can be changed
-//! while it runs: the queues, the pauses parameter and the logs are [`Surroundings`], which the caller can read and
-//! change between two calls.
+//! The scenario of a [`run`](crate::run) is fixed in advance. A [`Live`] deployment can be changed while it runs: the
+//! queues, the pauses parameter and the logs are [`Surroundings`], which the caller can read and change between two
+//! calls.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const POLL_DELAY: Duration = Duration::from_millis(20);
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
-/// Maximum age of an event that Lambda keeps while no concurrency is free. `comeback attach` sets this value.
+/// Longest time that Lambda keeps an event while no concurrency is free. `comeback attach` sets this maximum event age.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
 /// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs. The caller of
@@ -92,7 +92,7 @@ pub struct LiveFunction {
     pub defect: Option<Defect>,
 }
 
-/// A reason why invocations of a function fail.
+/// A defect that makes invocations of a function fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
     /// Every invocation fails with this error.
@@ -369,8 +369,8 @@ impl Live {
     }
 }
 
-/// Ends a batch: the handler writes its log lines, and the mapping deletes the messages that the handler did not report
-/// failed.
+/// Ends a batch: the handler writes its log lines, and the mapping deletes the messages that the handler did not
+/// report as failed.
 fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: &mut impl Surroundings) {
     for line in report.log_lines(now) {
         let line = serde_json::to_string(&line).expect("BUG: a log line is not JSON");

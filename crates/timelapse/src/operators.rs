@@ -60,20 +60,20 @@ pub struct OperatorTasks {
 
 type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync;
 
-/// Makes the operators for each run of a [`Scenario`](crate::Scenario). If two runs have the same policies, their
+/// Creates the operators for each run of a [`Scenario`](crate::Scenario). If two runs have the same policies, their
 /// operators must act in the same way.
 #[derive(Clone)]
 pub struct MakeOperators(Arc<Make>);
 
 impl MakeOperators {
-    /// Wraps a function that makes the operators of one run. The function is called once for each run.
+    /// Wraps a function that creates the operators of one run. The function is called once for each run.
     pub fn new(
         make: impl Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(make))
     }
 
-    /// Makes the operators of one run.
+    /// Creates the operators of one run.
     pub fn of(&self, deployment: Rc<dyn OperatedDeployment>) -> Box<dyn Operators> {
         (self.0)(deployment)
     }

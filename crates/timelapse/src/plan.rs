@@ -1,4 +1,4 @@
-//! Planning: rehearses every policy of a grid with the same events, and recommends the cheapest that meets a goal.
+//! Planning: rehearses every policy of a grid with the same events, and recommends the cheapest one that meets a goal.
 
 mod candidate;
 mod goal;
@@ -29,8 +29,8 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// The default policy, with its figures.
     pub defaults: Candidate,
-    /// The unbeaten policies among the policies that lose nothing, the fastest first. A policy beats another if none of
-    /// its figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one figure is
+    /// The unbeaten policies among those that lose nothing, fastest first. A policy beats another if none of its
+    /// figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one figure is
     /// lower.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
@@ -50,8 +50,8 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage ends. The [`Limit`] names the policy that dead-letters the fewest events, among
-    /// the policies that recover soon enough.
+    /// `MAX_AGE` ends before the outage ends. Among the policies that recover soon enough, the [`Limit`] names the one
+    /// that dead-letters the fewest events.
     MaxAge,
     /// `MAX_RETRIES` ends the retries before the outage ends. The policy of the [`Limit`] is chosen in the same way as
     /// for [`MaxAge`](Self::MaxAge).
@@ -62,7 +62,7 @@ pub enum LimitedBy {
     /// The target has too little capacity for the outage's events, even with the best waits. The [`Limit`] names the
     /// policy that recovers soonest.
     Capacity,
-    /// Every policy waits too long: each wait takes at least a second, and invocations take time too. The [`Limit`]
+    /// Every policy waits too long: each wait lasts at least a second, and invocations take time too. The [`Limit`]
     /// names the policy that recovers soonest.
     Waits,
 }
@@ -85,8 +85,8 @@ pub enum PlanError {
 
 impl Plan {
     /// Rehearses every policy of the grid, on all cores. The grid varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`.
-    /// All other settings are the given `settings`. `progress` is called after each rehearsal. The same goal and
-    /// settings give the same plan on any number of cores.
+    /// All other settings come from `settings`. `progress` is called after each rehearsal. The same goal and settings
+    /// give the same plan on any number of cores.
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the unbeaten policies among the policies that lose nothing, the fastest first. If policies have equal
-/// figures, returns only the policy with the shortest cap.
+/// Returns the unbeaten policies among those that lose nothing, fastest first. Returns only one of several policies
+/// with equal figures: the one with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -160,8 +160,8 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// Returns what keeps the policies that recover soon enough from meeting the goal. If no policy recovers soon enough,
-/// returns what keeps the policies from a faster recovery.
+/// Returns the obstacles that keep sufficiently fast policies from meeting the goal. If no policy recovers soon
+/// enough, returns the obstacle to a faster recovery.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {

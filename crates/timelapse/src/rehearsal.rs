@@ -34,7 +34,7 @@ pub enum Call {
         /// The messages for the dead-letter queue.
         messages: Vec<SentMessage>,
     },
-    /// Moves messages, by sending them to the retry queue again.
+    /// Moves messages by sending them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
         /// The copies of the messages. Their bodies are omitted, because moving does not change them.
@@ -71,12 +71,12 @@ pub struct SentAgain {
     pub comeback: String,
 }
 
-/// Result of a rehearsal: the handler's report on a batch, and its calls in order.
+/// Result of a rehearsal: the handler's report on a batch, and the handler's calls in order.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
     /// The handler's report, with the outcome of each message.
     pub report: BatchReport<'a>,
-    /// Every call that the handler made about a message, in order.
+    /// Every call that the handler made for a message, in order.
     pub calls: Vec<Call>,
 }
 

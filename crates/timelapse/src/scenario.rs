@@ -1,4 +1,4 @@
-//! The scenario of a run: all input of the run except the policies.
+//! The scenario of a run: everything that determines the run, except the policies.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -24,40 +24,40 @@ const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// than 1 MiB, which is SQS's limit.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// All input of a run except the policies. The default is the scenario of `comeback simulate`: a run of 24 hours with
-/// 1,000 events, whose target is down for the first 3 hours.
+/// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a run of
+/// 24 hours with 1,000 events. Their target is down for the first 3 hours.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Seed of all random numbers.
     pub seed: u64,
     /// The target functions that receive the events; at least one.
     pub targets: Vec<SimulatedTarget>,
-    /// Number of events that reach the targets, each once; 1 to 10,000,000.
+    /// Number of events; 1 to 10,000,000. Each event is sent to one target.
     pub events: usize,
     /// Length of the period in which events arrive at random times, counted from the start of the run.
     pub arrival_spread: Duration,
-    /// Duration of the outage, counted from the start of the run. Every invocation that begins in the outage fails. A
-    /// target with an outage of its own ignores this outage.
+    /// Duration of the outage, counted from the start of the run. Every invocation that begins during the outage
+    /// fails. A target with an outage of its own ignores this outage.
     pub outage: Duration,
-    /// Share of the invocations after the outage that fail; 0 to 1.
+    /// Share of invocations that fail after the outage; 0 to 1.
     pub failure_rate: f64,
     /// Share of the events that always fail; 0 to 1.
     pub poison: f64,
-    /// Length of the phases in which the target alternates between down and up during its outage; at least a minute.
-    /// `None` if the target stays down.
+    /// Length of each phase if the target alternates between down and up during its outage; at least a minute. `None`
+    /// if the target stays down.
     pub flapping: Option<Duration>,
-    /// Time after which the timeout ends an invocation of a target that is down; at most 15 minutes. `None` if the
-    /// invocation does not hang.
+    /// Time after which an invocation of a target that is down times out; at most 15 minutes. `None` if invocations do
+    /// not hang.
     pub hang: Option<Duration>,
-    /// Capacity of the target in a minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
+    /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
     /// capacity fail. `None` means an unlimited capacity.
     pub capacity: Option<f64>,
     /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. `None` if
     /// the target requests no wait.
     pub retry_after: Option<Duration>,
-    /// Minimum size of a payload in bytes, at most 1,046,528. Without padding, a payload has about 100 bytes.
+    /// Minimum size of a payload, in bytes; at most 1,046,528. Without padding, a payload is about 100 bytes long.
     pub payload_size: usize,
-    /// Run time of an invocation of the target, failed or not; at most 15 minutes.
+    /// Run time of an invocation of the target, whether or not it fails; at most 15 minutes.
     pub run_time: Duration,
     /// Virtual duration of the whole run; at most 365 days.
     pub duration: Duration,
@@ -125,7 +125,7 @@ pub struct PolicyChange {
 }
 
 impl Scenario {
-    /// Draws the arrival times of the events, the latest first.
+    /// Draws the arrival times of the events, latest first.
     pub(crate) fn arrivals(&self, seed: u64) -> Vec<Timestamp> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let spread = self.arrival_spread.as_millis() as u64;
@@ -243,7 +243,7 @@ impl Scenario {
         self.targets.iter().map(|target| target.outage.unwrap_or(self.outage)).max().unwrap_or_default()
     }
 
-    /// Returns the ARNs of all target functions, as a value of the environment variable `TARGET_FUNCTIONS`.
+    /// Returns the ARNs of all target functions, as a value for the environment variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> String {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }

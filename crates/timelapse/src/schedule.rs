@@ -26,7 +26,7 @@ const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;
 
-/// The times and the number of retries under a policy, averaged over many events that fail every time.
+/// The number and the times of an event's retries under a policy, averaged over many events that fail every time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schedule {
     /// Seed of all random numbers.
@@ -81,7 +81,7 @@ pub struct ScheduledRetry {
     pub since_first_failure_seconds: Spread,
 }
 
-/// Mean, 5th percentile and 95th percentile of some values.
+/// Mean, 5th percentile and 95th percentile of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Mean of the values.

@@ -39,7 +39,7 @@ pub enum RunError {
     Multiplied {
         /// The event with too many copies; `None` if only the copies of all events together exceeded the limit.
         event: Option<EventNumber>,
-        /// Maximum number of copies, which the run exceeded.
+        /// Limit on the number of copies. The run exceeded this limit.
         most: u64,
         /// Time at which the limit was exceeded, counted from the run's start.
         at: Duration,
@@ -94,7 +94,7 @@ fn simulate(
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut happenings = 0u64;
     let violated = |broken, at| RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at)));
-    // This is a closure, so that the borrow of the world ends before the handler calls the world.
+    // A closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
         let opened = account.service.borrow_mut().perform(happening, watcher);
@@ -170,8 +170,9 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if a handler responded although a fault should have crashed it. A handler that makes no calls does not
-/// crash. A crash between calls needs at least two calls, and a crash after a move needs a move.
+/// Returns true if a handler that responded never reached the point where a fault would have crashed it. A handler
+/// that makes no calls does not crash. A crash between calls needs at least two calls, and a crash after a move needs
+/// a move.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.current_batch().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

@@ -15,8 +15,8 @@ pub struct SimulatedTarget {
     pub name: String,
     /// Share of the events that this function receives, relative to the shares of the other functions; more than 0.
     pub share: f64,
-    /// Duration of this function's outage, from the start of the run. Every invocation that begins in the outage fails.
-    /// `None` means the scenario's outage.
+    /// Duration of this function's outage, counted from the start of the run. Every invocation that begins during the
+    /// outage fails. `None` means the scenario's outage.
     pub outage: Option<Duration>,
 }
 

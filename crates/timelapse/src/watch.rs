@@ -12,7 +12,7 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Receives what happens in a run. Times count from the run's start. The watcher `()` ignores everything.
+/// Observes what happens in a run. Times count from the run's start. The watcher `()` ignores everything.
 pub trait Watcher {
     /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}
@@ -53,7 +53,7 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     }
 }
 
-/// Records each invocation and each decision of a run as a line, in the order in which they happened.
+/// Records each invocation and each decision of a run as a line, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     text: String,
@@ -124,7 +124,7 @@ impl Watcher for Trace {
     }
 }
 
-/// Formats a time with hours, minutes, seconds and milliseconds, such as `+03:25:45.678`.
+/// Formats a time with hours, minutes, seconds and milliseconds, for example `+03:25:45.678`.
 pub(crate) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
@@ -142,11 +142,11 @@ pub struct Violation {
     pub seed: u64,
     /// Time at which the invariant was broken, counted from the run's start.
     pub at: Duration,
-    /// The event that broke the invariant; `None` if no single event broke the invariant.
+    /// The event that broke the invariant; `None` if no single event did.
     pub event: Option<EventNumber>,
     /// Description of what was wrong.
     pub detail: String,
-    /// Everything that happened to the event, one line for each step; empty if no single event broke the invariant.
+    /// Everything that happened to the event, one line for each step. Empty if no single event broke the invariant.
     pub history: String,
     /// The last lines of the run's trace.
     pub trace: String,

@@ -1,5 +1,5 @@
-//! The simulated AWS account, and the effect of each happening on the account. The clock moves only from one happening
-//! to the next.
+//! The simulated AWS account, and the effect of each [`Happening`] on it. The clock moves only from one happening to
+//! the next.
 
 pub(crate) mod batch;
 mod calls;
@@ -32,8 +32,7 @@ use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
 
-/// A planned happening of a run. If the state that it refers to has changed by the planned time, the happening has no
-/// effect.
+/// Something that is planned to happen in a run. It has no effect if the state that it refers to has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Arrival,
@@ -74,22 +73,23 @@ pub(crate) struct World {
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
-    /// The stack's policy at the start of the run. Only its queue-wide settings are used, which never change during a
+    /// The stack's policy at the start of the run. Only its queue-wide settings are used. They never change during a
     /// run.
     policy: Policy,
-    /// Arrival times of the events that have not arrived yet, the earliest last.
+    /// Arrival times of the events that have not arrived yet, earliest last.
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Random source of the message ids of moved copies. The source is separate, so that moves change no other
-    /// message's id.
+    /// Generator for the message ids of moved copies. It is separate so that moves do not change the ids of other
+    /// messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
 impl World {
     pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
         let policy = policies.stack();
-        // Each purpose has its own generator, so that an extra draw for one purpose changes no draw for another.
+        // Each purpose has its own generator, so that an extra draw for one purpose does not change the draws for
+        // another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
         let oracle = Oracle::new(scenario, policies, changes);
@@ -125,15 +125,14 @@ impl World {
         world
     }
 
-    /// Moves the clock to the next happening, and returns the happening. Returns `None` once the run is over.
+    /// Moves the clock to the next happening, and returns it. Returns `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Happening> {
         let (now, happening) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(happening)
     }
 
-    /// Performs a happening. If the happening starts the handler's calls for a batch, returns the batch; otherwise
-    /// `None`.
+    /// Performs a happening. Returns a batch if it is time for the handler to make its calls for that batch.
     pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Option<Batch> {
         match happening {
             Happening::Arrival => self.arrive(),
@@ -175,7 +174,7 @@ impl World {
         self.oracle.queue_settled(depth.in_flight, left_visible);
     }
 
-    /// Plans the operators' next action at `moment`, or now if that time has passed.
+    /// Plans the operators' next action for `moment`, or for now if that time has passed.
     pub(crate) fn operators_act_at(&mut self, moment: Timestamp) {
         self.agenda.plan(moment.max(self.now), Happening::OperatorsAct);
     }
@@ -186,7 +185,7 @@ impl World {
         self.tallies.calls.add(ApiCall::ReceiveMessage, self.mapping.empty_polls(end));
     }
 
-    /// Compares the handler's log with the queue, once the run is over.
+    /// Compares the handler's log with the queue once the run is over.
     pub(crate) fn check_log(&mut self) -> Result<(), Broken> {
         let stored = self.queue.stored().map(|(mut record, attributes, carried)| {
             let comeback = attributes.and_then(|attributes| attributes.comeback.as_deref());
@@ -324,7 +323,7 @@ impl World {
         self.plan(run_time, Happening::BatchEnds(key));
     }
 
-    /// Opens a batch for the handler's calls: makes the batch the current batch, and returns it.
+    /// Opens a batch for the handler's calls: makes it the current batch, and returns it.
     fn open_batch(&mut self, key: usize) -> Batch {
         let mut batch = self.mapping.take(key);
         match batch.death {
@@ -362,7 +361,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// Deletes the messages that the handler did not report failed, as the event source mapping does.
+    /// Deletes the messages that the handler did not report as failed, as the event source mapping does.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.current_batch = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
@@ -409,7 +408,7 @@ impl World {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// The counts taken so far, the latest last.
+    /// The counts taken so far, latest last.
     taken: VecDeque<usize>,
 }
 

@@ -1,11 +1,11 @@
-//! The agenda, which alone determines the order of all happenings in a simulation.
+//! The agenda of a simulation. It alone determines the order in which things happen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-/// Start of every run: 2026-01-01T00:00:00Z. The start is fixed, so that the result of a run does not depend on the
+/// Start of every run: 2026-01-01T00:00:00Z. The start is fixed so that the result of a run does not depend on the
 /// date.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
@@ -46,7 +46,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// Removes and returns the next happening. Returns `None` if no happening is planned until `end`.
+    /// Removes and returns the next happening. Returns `None` if nothing is planned up to `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;
@@ -72,7 +72,7 @@ mod tests {
         agenda.plan(at(5_200), "poll");
         agenda.plan(at(5_100), "batch 1");
         agenda.plan(at(86_400_000), "batch 4");
-        // By now, the agenda has advanced to 5 s.
+        // This call advances the agenda to the second that begins at 5 s.
         assert_eq!(agenda.next_until(at(5_000)), None::<(Timestamp, &str)>);
         agenda.plan(at(4_000), "batch 0");
         agenda.plan(at(5_150), "batch 2");

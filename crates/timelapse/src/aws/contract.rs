@@ -23,7 +23,7 @@ pub struct QueueUnderContract {
 }
 
 impl QueueUnderContract {
-    /// Makes an empty queue with this visibility timeout.
+    /// Creates an empty queue with this visibility timeout.
     #[must_use]
     pub fn new(visibility_timeout: Duration) -> Self {
         Self {
@@ -40,8 +40,8 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// Sends a message with attributes and with a delay in whole seconds, and returns its id. Behaves like
-    /// `SendMessage` and like an entry of `SendMessageBatch`. Fails with SQS's own error.
+    /// Sends a message with attributes and a delay in whole seconds, and returns its id. Behaves like `SendMessage` and
+    /// like an entry of `SendMessageBatch`. The error is the one that SQS would return.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -56,8 +56,7 @@ impl QueueUnderContract {
         self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
-    /// Makes an asynchronous invocation with this payload fail, so that Lambda sends its invocation record to the
-    /// queue.
+    /// Simulates a failed asynchronous invocation with this payload: Lambda sends its invocation record to the queue.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
         let failed = FailedInvocation { request_id, payload, error };
@@ -80,8 +79,8 @@ impl QueueUnderContract {
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 
-    /// Changes the visibility timeout of a message, as `ChangeMessageVisibility` or an entry of its batch call does.
-    /// Fails with SQS's own error.
+    /// Changes the visibility timeout of a message, as `ChangeMessageVisibility` or an entry of
+    /// `ChangeMessageVisibilityBatch` does. The error is the one that SQS would return.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)

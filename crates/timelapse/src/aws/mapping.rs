@@ -6,8 +6,8 @@ use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
 /// Number of pollers that Lambda keeps for a quiet queue. Comeback sets a maximum concurrency for the mapping;
-/// otherwise, Lambda would reduce the pollers to two. Source: "Configuring scaling behavior for SQS event source
-/// mappings", AWS Lambda Developer Guide.
+/// otherwise, Lambda would reduce the number of pollers to two. Source: "Configuring scaling behavior for SQS event
+/// source mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
 /// Length of a long poll. We assume that the mapping uses SQS's maximum of 20 s. Five pollers then make 15 empty polls
 /// a minute, or 648,000 in 30 days. This number matches bills for idle queues.
@@ -17,11 +17,11 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
     /// The batch and the poller of each running invocation of the handler. The batch is `None` once the handler has
-    /// taken it. The poller is `None` if Lambda added it under load.
+    /// taken it. The poller's index is `None` if Lambda added the poller under load.
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records of earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// Time at which each poller of a quiet queue began its poll; `None` while the handler works on the poller's batch.
+    /// Time at which each poller of a quiet queue began to poll; `None` while the handler works on the poller's batch.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -41,7 +41,7 @@ impl<B> Mapping<B> {
     }
 
     /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the batch's
-    /// poller made before the batch.
+    /// poller made before it received the batch.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The batch comes from the poller that has polled longest. If all pollers are busy, it comes from a poller that
         // Lambda added under load.
@@ -60,15 +60,15 @@ impl<B> Mapping<B> {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
 
-    /// Frees the poller of a batch whose handler has responded or was stopped.
+    /// Frees the poller of a batch whose handler has responded or has been stopped.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
         if let Some(poller) = self.under_way.remove(key).1 {
             self.looking_since[poller] = Some(now);
         }
     }
 
-    /// Counts the empty polls of all pollers that are polling at `now`. For each poller, the count starts when it began
-    /// to poll.
+    /// Counts the empty polls that the pollers of a quiet queue have made since they began to poll. Busy pollers are
+    /// not counted.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
@@ -79,9 +79,9 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Returns one value for each message of a batch: true if the ids in `batchItemFailures` make the queue keep the
-/// message. If one of these ids is unknown, the queue keeps all messages. Source: "Reporting batch item failures", AWS
-/// Lambda Developer Guide.
+/// Returns one value for each message of a batch: true if the message stays on the queue after the handler has
+/// responded with these `batchItemFailures`. All messages stay if one of the ids is unknown. Source: "Reporting batch
+/// item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

@@ -10,8 +10,8 @@ use slab::Slab;
 use super::agenda::Agenda;
 use super::target::Id;
 
-/// Maximum number of messages in flight in a standard queue. A message is in flight from its receive until it is
-/// deleted or visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per queue
+/// Maximum number of messages in flight in a standard queue. A message is in flight from the time it is received until
+/// it is deleted or visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per queue
 /// (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// Maximum delay of a message. Source: SQS quotas, "Message delay".
@@ -224,7 +224,7 @@ impl<T> SqsQueue<T> {
     }
 
     /// Receives messages, as `ReceiveMessage` does, and writes them into the buffers of `records`. Receives `most`
-    /// messages, or fewer if the queue has no more or reaches the in-flight limit.
+    /// messages, or fewer if the queue runs out of visible messages or reaches the in-flight limit.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -271,7 +271,7 @@ impl<T> SqsQueue<T> {
         receipt
     }
 
-    /// Writes a received message into `records[index]` as its receiver sees it, and reuses the buffers of that record.
+    /// Writes a received message into `records[index]` as its receiver sees it, reusing the buffers of that record.
     pub(crate) fn show(&self, receipt: ReceiptHandle, records: &mut Vec<Record>, index: usize) {
         let message = &self.messages[receipt.slot];
         if index == records.len() {
@@ -281,7 +281,7 @@ impl<T> SqsQueue<T> {
     }
 
     /// Hides a message for `timeout`, counted from `now`, as `ChangeMessageVisibility` does. On a standard queue, even
-    /// the handle of an earlier receive changes the visibility timeout.
+    /// the handle of an earlier receive can change the visibility timeout.
     pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -350,7 +350,7 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Returns true if a receive can return a message, or can remove a message that was received too often.
+    /// Returns true if a receive can return a message, or can remove a message that was received too many times.
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
@@ -456,7 +456,7 @@ impl<T> QueuedMessage<T> {
         (self.sent_as + 1..=self.number).contains(&receipt.number)
     }
 
-    /// Writes the message into `record` as a receiver sees it, and reuses the buffers of the record.
+    /// Writes the message into `record` as a receiver sees it, reusing the record's buffers.
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();
         self.id.write(&mut record.message_id);
@@ -472,7 +472,7 @@ impl<T> QueuedMessage<T> {
     }
 }
 
-/// Makes a record with empty fields, which the caller fills.
+/// Creates a record with empty fields, which the caller fills.
 pub(crate) fn blank(now: Timestamp) -> Record {
     Record {
         message_id: String::new(),

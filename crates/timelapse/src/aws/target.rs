@@ -14,8 +14,8 @@ use super::agenda::START;
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
-/// ARN of the default target function, which is used unless a scenario names other functions. The policy must allow
-/// this function.
+/// ARN of the default target function. A run uses this function unless its scenario names other functions. The policy
+/// must allow this function.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -141,8 +141,8 @@ impl<T> Target<T> {
         copy
     }
 
-    /// Keeps a record's buffer for reuse. In a run with many events, reuse saves a twentieth of the time that the
-    /// simulation of a retry takes.
+    /// Keeps a record's buffer for reuse. In a run with many events, this saves a twentieth of the time it takes to
+    /// simulate a retry.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
     }
@@ -199,7 +199,7 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of an invocation that failed at `now`. Returns the record in the buffer of `text`. The record
+    /// Writes the record of an invocation that failed at `now` into the buffer of `text`, and returns it. The record
     /// contains the payload byte for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;

@@ -1,6 +1,6 @@
-//! A message that a handler processes, and the oracle's arithmetic about it: its age, its due times, and the visibility
-//! timeouts that its policy allows. The arithmetic deliberately repeats some of the engine's, and shares only `ceiling`
-//! with the engine. Values that depend on jitter have a lower and an upper bound.
+//! A message that a handler processes, and what the oracle computes for it: its age, its due times, and the visibility
+//! timeouts that its policy allows. This code deliberately repeats some of the engine's arithmetic, and shares only
+//! `ceiling` with the engine. Values that depend on jitter have a lower and an upper bound.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,12 +21,13 @@ const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_2
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Range of the visibility timeout after a re-invocation without an answer.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
-/// Time that the handler waits for the answer to an invoke.
+/// Time that the handler waits for the answer to an `Invoke` call.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// Longest wait of a moved copy after a re-invocation without an answer.
 pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
 
-/// The worst failed call about a message, as far as the message's handler can tell. Worse failures compare as greater.
+/// The worst failure among the handler's calls for a message, as far as the handler can tell. Worse failures compare
+/// as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation or a dead-letter failed.
@@ -41,7 +42,7 @@ pub(super) enum After {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
-    /// Receive count that the handler sees, which a fault may have changed.
+    /// Receive count that the handler sees. A fault may have changed this count.
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
@@ -52,16 +53,16 @@ pub(super) struct SeenMessage {
     /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
     /// set.
     pub(super) not_before: Timestamp,
-    /// Latest end of the wait after a failed call; `None` if the message does not carry a wait of this kind.
+    /// Latest end of the message's wait if a pause or a failed call caused the wait; otherwise `None`.
     pub(super) held_until: Option<Timestamp>,
 }
 
-/// A message that a handler processes, as of the start of the batch.
+/// A message that a handler processes, in its state at the start of the batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
-    /// Actual time of the event's first failure, whatever time the handler reads.
+    /// Actual time of the event's first failure, whatever time the message contains.
     pub(super) first_failure: Timestamp,
     /// The pauses that the handler has read.
     pub(super) known: &'a KnownPauses,
@@ -75,7 +76,7 @@ impl Handling<'_> {
         self.seen.origin.attempt.event
     }
 
-    /// Returns the number of the retry that is next.
+    /// Returns the number of the next retry.
     pub(super) fn retry(&self) -> u64 {
         self.seen.origin.attempt.number + 1
     }
@@ -91,21 +92,21 @@ impl Handling<'_> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
 
-    /// Returns the end of the event's `MAX_AGE`.
+    /// Returns the time at which the event reaches `MAX_AGE`.
     pub(super) fn end(&self) -> Timestamp {
         // Envelopes contain times in whole seconds.
         let first_failure = Timestamp::from_secs(self.first_failure.as_secs());
         self.known.end(first_failure, self.policy.max_age(), self.between_reads, self.now)
     }
 
-    /// Returns the end of the event's `MAX_AGE`, or the time at which the handler dead-letters the message because SQS
-    /// would soon delete it, whichever is earlier.
+    /// Returns the time at which the event reaches `MAX_AGE`, or the time at which the handler dead-letters the message
+    /// because SQS would soon delete it, whichever is earlier.
     fn end_of_message(&self) -> Timestamp {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns the time from the last retry to the end of `MAX_AGE`. At least the same time passes between the first
-    /// receive and the last retry.
+    /// Returns the time between the last retry and the end of `MAX_AGE`. This is also the shortest time between the
+    /// first receive and the last retry.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
@@ -134,7 +135,8 @@ impl Handling<'_> {
         asked.filter(|_| self.policy.settings().directives)
     }
 
-    /// Returns the earliest time at which the next retry can be due. `failed` is the event as operators' requests see it.
+    /// Returns the earliest time at which the next retry can be due. `failed` holds the properties that operators'
+    /// requests use to select the event.
     pub(super) fn earliest_due(&self, failed: Failed<'_>) -> Timestamp {
         let (seen, end) = (self.seen, self.end_of_message());
         let asked = self.asked().map(|window| window.earliest.since(seen.first_receive));
@@ -150,12 +152,12 @@ impl Handling<'_> {
         requested.map_or(earliest, |requested| requested.min(earliest))
     }
 
-    /// Returns the time from which the wait before the next retry counts, at the latest.
+    /// Returns the latest time at which the wait before the next retry may have begun.
     fn wait_start(&self) -> Timestamp {
         if self.is_first_receive() { self.now } else { self.seen.first_receive.saturating_add(SECOND) }
     }
 
-    /// Returns the latest time until which the handler may hide the message for its wait before the next retry.
+    /// Returns the latest time at which the wait before the next retry may end.
     pub(super) fn latest_due(&self) -> Timestamp {
         let start = self.wait_start();
         let backoff_ends = match self.asked() {
@@ -168,7 +170,8 @@ impl Handling<'_> {
         latest.min(self.now.saturating_add(most))
     }
 
-    /// Returns the earliest time at which the message can be due if the handler hides it for its wait.
+    /// Returns the earliest time at which the message can be due if the handler hides it for `hidden_for`, its wait
+    /// before the next retry.
     pub(super) fn not_before(&self, hidden_for: Duration) -> Timestamp {
         if self.known.over(self.wait_start(), self.now).next().is_some() {
             return self.seen.not_before;
@@ -199,13 +202,14 @@ impl Handling<'_> {
         }
     }
 
-    /// Returns true if the handler may hide or delay the message for `wait` for another reason than its wait before the
-    /// next retry: a wait that began earlier, a pause, or pauses that it has never read.
+    /// Returns true if the handler may hide or delay the message for `wait`, even if this is not the wait before its
+    /// next retry. Possible reasons: an earlier call failed, the function is paused, or the handler has never read the
+    /// pauses.
     pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
         self.is_held(wait) || self.longest_keep(wait).is_some()
     }
 
-    /// Returns true if `wait` may continue a wait that began after a failed call about an earlier copy of the message.
+    /// Returns true if `wait` may continue a wait that began after a failed call for an earlier copy of the message.
     fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -213,8 +217,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the longest time for which the handler may keep a message hidden because of a pause, or because it has
-    /// never read the pauses. Returns `None` for all other messages, and if `wait` is longer than this time.
+    /// Returns the longest time that the handler may keep a message hidden because of a pause, or because the handler
+    /// has never read the pauses. Returns `None` for any other message, or if `wait` is longer than this time.
     pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
         let longest = if self.known.is_nothing() {
             Some(self.longest_after_failure())
@@ -235,9 +239,9 @@ impl Handling<'_> {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. This is the
-    /// longest timeout that is ever allowed before a call, whatever time is left until the end of `MAX_AGE`. If
-    /// `hidden_for` is the wait of the message itself, the original may be hidden for longer.
+    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. If
+    /// `hidden_for` is the wait of the message itself, this is almost 12 hours. Otherwise, it is the longest timeout
+    /// that may precede a call, however soon `MAX_AGE` ends.
     pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
         let is_its_wait =
             self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();

@@ -13,8 +13,8 @@ use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
-/// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. If a record is
-/// older, another sender has sent it.
+/// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. An older record
+/// was sent by someone else.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// Number of the attempt; 0 for the event's first invocation.
     pub(crate) number: u64,
-    /// Time at which the event started again because a fault made its record look redriven; `None` if the event never
-    /// started again.
+    /// Time at which the event's retries started over because a fault made the event's record look redriven; `None` if
+    /// they never started over.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a retry whose wait the target requested. The latest due time makes the wait a tenth
+/// Earliest and latest due time of a retry whose wait the target requested. At the latest due time, the wait is a tenth
 /// longer than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -56,9 +56,9 @@ impl Origin {
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the origin that the handler sees in a moved copy if it treats the copy as a new message. The copy was
-    /// sent at `sent`. If the record is old, the handler treats the event as redriven: it starts the event again, and
-    /// ignores the record's error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
+    /// Returns the [`Origin`] of a moved copy that was sent at `sent`, as seen by a handler that treats the copy as a
+    /// new message. If the record is old, the handler treats the event as redriven: it starts the event's retries over,
+    /// and ignores the record's error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -94,13 +94,13 @@ pub(super) struct MessageHistory {
     pub(super) not_before: Timestamp,
     /// True if the message was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
-    /// Earliest time at which the next invoke is allowed. The oracle sets this time after each invoke that was not
-    /// refused, and changes it when the message is hidden later.
+    /// Earliest time at which the next `Invoke` call for the message is allowed. The oracle sets this time after each
+    /// call that was not refused, and changes it when the message is hidden later.
     pub(super) no_invoke_before: Timestamp,
     /// True if SQS delivered the message while it was hidden, or if the data about the message's earlier waits was
-    /// lost. In both cases, the oracle does not check the time between the message's invokes.
+    /// lost. In both cases, the oracle does not check the time between `Invoke` calls for the message.
     pub(super) duplicated: bool,
-    /// True if the message, or an earlier copy, has lost the time of its first sending.
+    /// True if the message, or an earlier copy, has lost the time at which it was first sent.
     pub(super) forgotten: bool,
     /// Time of the last receive by a handler that neither crashed nor ran out of time for its calls.
     pub(super) seen: Timestamp,
@@ -130,7 +130,7 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records the policies of a handler that receives the message. If the previous handler had other policies, the
+    /// Records the policies of a handler that receives the message. If the previous handler had different policies, the
     /// message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
@@ -139,7 +139,7 @@ impl MessageHistory {
         }
     }
 
-    /// Records that a moved copy has lost its message attribute, so that the handler treats the copy as a new message.
+    /// Records that a moved copy has lost its message attribute. The handler then treats the copy as a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -150,19 +150,18 @@ pub(super) struct Hops {
     /// Time at which the handler decided on the first move; `None` before the first move.
     pub(super) since: Option<Timestamp>,
     pub(super) made: u32,
-    /// Number of allowed moves beyond those that the time since the first move explains. A wrong clock or a changed
-    /// wait can cause additional moves.
+    /// Number of additional moves that are allowed, beyond one for each 900 s since the first move. A wrong clock or a
+    /// changed wait can cause additional moves.
     pub(super) excused: u32,
-    /// The message's copies may carry a hold, or the wait after a failed call. This is the latest end of that hold or
-    /// wait; `None` if the copies carry none.
+    /// Latest end of the message's wait if a pause or a failed call caused the wait; otherwise `None`. A moved copy
+    /// continues the wait.
     pub(super) held_until: Option<Timestamp>,
-    /// Pause boundaries that the last handler knew when it moved the message.
+    /// The [`Boundaries`] known to the last handler that moved the message.
     boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Records the pause boundaries known to the handler. If the boundaries have changed, the message's wait may
-    /// change.
+    /// Records the [`Boundaries`] known to the handler. If they have changed, the message's wait may change.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
@@ -201,7 +200,7 @@ impl MessageHistories {
         self.histories.remove(entry.key)
     }
 
-    /// Changes a message's record, if the message is still on the queue.
+    /// Changes a message's record if the message is still on the queue.
     pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut MessageHistory)) {
         self.get(entry).map(change).unwrap_or_default();
     }
@@ -210,15 +209,15 @@ impl MessageHistories {
         self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
     }
 
-    /// Allows a message to be settled once more, because of a fault.
+    /// Allows a message to be settled once more because of a fault.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|history| history.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message is re-invoked, dead-lettered or moved. Returns how often this has happened to the message,
-    /// and how often a fault excuses it.
+    /// Records that a message is re-invoked, dead-lettered or moved. Returns how often this has happened, and how often
+    /// a fault excuses it.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

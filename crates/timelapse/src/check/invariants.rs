@@ -1,5 +1,5 @@
-//! The invariants, each a function with the name of its [`Invariant`], in the order of the enum. Only the check of the
-//! handler's log is elsewhere, because it compares the log with the queue at the end of a run: `LogCheck::true_log`.
+//! The invariants, each a function named after its [`Invariant`], in the order of the enum. Only the check of the
+//! handler's log is elsewhere (`LogCheck::true_log`), because it compares the log with the queue at the end of a run.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) fn none_vanishes(event: EventNumber, life: &Life) -> Checked {
     })
 }
 
-/// Checks that Lambda can send the record of a retry's failure. Lambda drops a record that is too large.
+/// Checks that Lambda could send the invocation record if the retry failed. Lambda drops a record that is too large.
 pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     let bytes = handling.seen.bytes + RECORD_ALLOWANCE;
     Invariant::NoneVanishes.check(handling.event(), bytes <= LARGEST_MESSAGE + ENVELOPE, || {
@@ -50,7 +50,8 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// `reason` is `None` if the dead-letter has no known reason. `key` is the event's key in the dead-letter.
+/// Checks that the reason given for a dead-letter is true. `reason` is `None` if the dead-letter has no known reason.
+/// `key` is the event's key in the dead-letter.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,
@@ -67,7 +68,7 @@ pub(super) fn true_reasons(
         ReasonCode::NonRetryableError => true,
         ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
         ReasonCode::Cancelled => known.cancelled(handling.failed(key), now),
-        // Nothing in the simulation causes these reasons.
+        // Nothing in the simulation leads to these reasons.
         ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
     });
     Invariant::TrueReasons.check(handling.event(), is_true, || {
@@ -81,7 +82,8 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// `claimed` is the time of the event's first failure in the retry's envelope.
+/// Checks that the event is not older than `MAX_AGE`. `claimed`, the time of its first failure according to the retry's
+/// envelope, must be right.
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -111,7 +113,7 @@ pub(super) fn due_time(handling: &Handling<'_>, failed: Failed<'_>) -> Checked {
     })
 }
 
-/// `next` is the number of the attempt that the handler counts as the next.
+/// Checks that `next`, the number that the handler gives the next attempt, is one higher than the previous number.
 pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     let failed = handling.seen.origin.attempt.number;
     Invariant::AttemptsByOne.check(handling.event(), next == failed + 1, || {
@@ -119,7 +121,8 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns what was found with the event's own payload. `found` is `None` if `sent` does not have this payload.
+/// Returns the value in `found`. Fails if `found` is `None`, which means that `sent` does not contain the event's exact
+/// payload.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -129,23 +132,23 @@ pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &s
     })
 }
 
-/// `target` is the event's function. A record with a flaw names another function, or none.
+/// Checks that the invoked function is `target`, the event's own function, and that the record has no flaw.
 pub(super) fn allow_list(event: EventNumber, invoked_arn: &str, target: &str, flaw: Option<Flaw>) -> Checked {
     let is_target = invoked_arn.strip_suffix(":$LATEST").unwrap_or(invoked_arn) == target;
     Invariant::AllowList.check(event, is_target && flaw.is_none(), || format!("{invoked_arn} was invoked"))
 }
 
-/// `times` is the number of times that the message was re-invoked, dead-lettered or moved. Each fault that explains a
-/// duplicate of the message is an excuse.
+/// Checks that a message was settled (re-invoked, dead-lettered or moved) only once, or once more for each fault that
+/// excuses a duplicate.
 pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32) -> Checked {
     Invariant::ExplainedDuplicates.check(event, times <= 1 + excuses, || {
         format!("its message was re-invoked, dead-lettered or moved {times} times, with {excuses} excuses")
     })
 }
 
-/// Checks that nothing is repeated at `next`. `earliest` is the end of the hour, or of the last wait before `MAX_AGE`
-/// ends, after a call that may have been accepted. `excused` is true if SQS delivered the message while it was hidden,
-/// or if the data about its earlier waits was lost.
+/// Checks that the repetition of a call at `next` is not too early. After a call that may have been accepted,
+/// `earliest` is an hour later, or the time of the last retry before `MAX_AGE` ends if that is earlier. `excused` is
+/// true if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost.
 pub(super) fn spaced_invokes(
     event: EventNumber,
     next: Timestamp,
@@ -157,8 +160,9 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a message with a receipt handle in its log line. An operator can end its hiding with the handle. `is_called`
-/// is true after a call that Lambda or SQS may have accepted.
+/// Checks a log line that contains the message's receipt handle. An operator can use the handle to make the message
+/// visible. Therefore, the message must be hidden, and it must be certain that no call for the message was accepted.
+/// `is_called` is true if a call may have been accepted.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -177,7 +181,8 @@ pub(super) fn hops_end_in_time(event: EventNumber, end: Timestamp, due: Timestam
     })
 }
 
-/// `hops` includes the hop that the handler decides on at `now`, with this delay.
+/// Checks the number of a message's hops. `hops` includes the hop that the handler decides on at `now`, with this
+/// delay.
 pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay: Duration) -> Checked {
     let is_delay = (Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) && delay.subsec_nanos() == 0;
     let waited = now.saturating_add(delay).since(hops.since.unwrap_or(now));
@@ -188,36 +193,38 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
     })
 }
 
-/// `room` is the worst effect of the run's faults on the number of messages in flight.
+/// Checks that at most `most` messages are in flight. The limit does not apply if the run has faults that can break it
+/// (`room`).
 pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
     Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
     })
 }
 
-/// `left_visible` is true if messages are visible although a poller is free.
+/// Fails if messages stay visible although a poller is free (`left_visible`), unless a fault may fill the queue to its
+/// in-flight limit (`room`).
 pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
     Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
     })
 }
 
-/// `seen` is the time at which a handler last decided about the message. `is_cut` is true if a fault ended the message's
-/// retention early.
+/// Checks a message that SQS has deleted because its retention ended. `seen` is the time at which a handler last
+/// decided on the message. `is_cut` is true if a fault ended the retention early.
 pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("expired; a handler decided about it at {seen}")
     })
 }
 
-/// The arguments are those of [`none_expires`].
+/// Checks a message that SQS has removed after 1,000 receives. The arguments are the same as for [`none_expires`].
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
     })
 }
 
-/// Checks that the handler knows no active pause, and that it has tried to read the pauses at most `between_reads`
+/// Checks that the handler knows of no active pause, and that it last tried to read the pauses at most `between_reads`
 /// before it received the message. `between_reads` is `None` if the handler reads no pauses.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
@@ -254,8 +261,8 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// A recall at `now` changes the end of a message's hiding from `before` to `until`. A call about the message forbids
-/// another until `after_call`.
+/// Checks a recall at `now`, which makes a message visible at `until` instead of at `before`. `after_call` is the
+/// earliest time at which an earlier call for the message may be repeated.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,
@@ -270,13 +277,13 @@ pub(super) fn recalls_shorten(
     })
 }
 
-/// Returns the pauses and requests of a text that operators write at `now` in place of `before`.
+/// Checks a text that operators write at `now` in place of `before`, and returns its pauses and requests.
 pub(super) fn kept_edits(text: &str, before: &Document, now: Timestamp) -> Result<Document, Broken> {
     let kept = Document::read(text).and_then(|new| new.keeps(before, now).map(|()| new));
     kept.map_err(|detail| Broken { invariant: Invariant::KeptEdits, event: None, detail })
 }
 
-/// Checks the requests that `new` has and `before` lacks.
+/// Checks the duration of each new request. A request is new if it is in `new` but not in `before`.
 pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) -> Checked {
     for request in new.requests.iter().filter(|request| before.find(request).is_none()) {
         let ([earliest, latest], until) = (request.ends(waits), request.until());
@@ -289,7 +296,8 @@ pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) 
     Ok(())
 }
 
-/// A command fails as described by `failed`, and neither a fault nor another operator explains it.
+/// Always fails. `failed` describes an operator's command that failed, although no fault and no other operator
+/// disturbed it.
 pub(super) fn working_commands(failed: String) -> Checked {
     Invariant::WorkingCommands.check(None, false, || failed)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::event::EventNumber;
 
-// Real faults never multiply events this often. A run that exceeds these limits might never end.
+// Real faults never multiply events this much. A run that exceeds these limits might never end.
 
 /// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, this is
 /// also the maximum for all events together.
@@ -18,7 +18,7 @@ const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// The life of one event. The carriers of an event are the invocations and messages that contain the event.
+/// The life of one event. The carriers of an event are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(super) carriers: u64,

@@ -12,7 +12,8 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions of events, and the limit keeps the check fast and small.
+/// Maximum number of events to check. A run may have millions of events. The limit keeps the check fast, and its memory
+/// small.
 const MOST_EVENTS: usize = 10_000;
 /// Allowed difference between two due times of one wait. The first due time is computed with the handler's clock, later
 /// due times with SQS's clock. Each clock may be wrong by 5 s.
@@ -28,8 +29,8 @@ pub(crate) struct LogCheck {
     event_of: BTreeMap<Box<str>, EventNumber>,
     /// Events with a message that the queue itself has removed. These events are not checked.
     excused: BTreeSet<EventNumber>,
-    /// True if a message's due time may change when a copy of the message is moved again. These moves write no log
-    /// line.
+    /// True if a message's due time may change when a copy of the message is moved again. The handler writes no log
+    /// line for such a move.
     can_change: bool,
     broken: Option<Broken>,
 }
@@ -42,7 +43,7 @@ enum Reported {
 }
 
 impl LogCheck {
-    /// Makes an empty check. `can_change` is true if pauses, retry requests, faults or policy changes may change due
+    /// Creates an empty check. `can_change` is true if pauses, retry requests, faults or policy changes may change due
     /// times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
@@ -167,7 +168,7 @@ fn agree(said: WaitsFor, now: WaitsFor) -> bool {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {
             due.since(said).max(said.since(due)) <= CLOCKS_DIFFER
         }
-        // One report is about a hold or a failed call. Afterwards, the message waits for its due time.
+        // At least one report is about a hold or a failed call. Afterwards, the message waits for its due time.
         _ => true,
     }
 }

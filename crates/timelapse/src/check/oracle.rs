@@ -26,7 +26,7 @@ use crate::faults::fault::Room;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::SimulatedTarget;
 
-/// Maximum age of the policies that an operator's command uses.
+/// An operator's command reads the policies at most this long before it uses them.
 const RECENT_READ: Duration = Duration::from_secs(60);
 
 /// Checks the invariants during a run. Each public method records one step of the run. The oracle keeps only the first
@@ -37,7 +37,7 @@ pub(crate) struct Oracle {
     histories: MessageHistories,
     scenario: Scenario,
     targets: Vec<String>,
-    /// The policy of each target, at first and after each policy change.
+    /// The policy of each target, initially and after each policy change.
     policies: Vec<Vec<Policy>>,
     /// Times at which the policies change.
     changes: Vec<Timestamp>,
@@ -72,13 +72,13 @@ struct CheckedBatch {
 struct CheckedMessage {
     entry: Entry,
     seen: SeenMessage,
-    /// True if the message lacks a field, so that the handler can only report the message failed.
+    /// True if the message lacks a field. The handler can only report such a message as failed.
     overlooked: bool,
-    /// The worst failure that the handler's calls about the message may have had; `None` if the handler has only set a
-    /// backoff.
+    /// The worst way in which the handler's calls for the message may have failed; `None` if the handler has made no
+    /// call except to set a backoff.
     after: Option<After>,
-    /// The last visibility timeout that the handler requested; `None` if the timeout is too short to precede a call.
-    /// The timeout is checked once it is clear whether a call follows.
+    /// The last visibility timeout that the handler requested; `None` if the timeout is too short for a call to follow.
+    /// The oracle checks the timeout once it is clear whether a call follows.
     guard: Option<Duration>,
     /// Time at which the message becomes visible again; `None` if the handler has not hidden the message.
     hidden_until: Option<Timestamp>,
@@ -182,7 +182,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Records that the mapping deletes a message that the handler did not report failed. `is_gone` is false if SQS
+    /// Records that the mapping deletes a message that the handler did not report as failed. `is_gone` is false if SQS
     /// kept the message because the handle was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
@@ -214,8 +214,8 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// Records that a handler begins its calls. The flag of each message is true if the message lacks a field, so that
-    /// the handler cannot parse it.
+    /// Records that a handler begins its calls. Each message comes with a flag, which is true if the message lacks a
+    /// field and therefore cannot be parsed.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -266,7 +266,7 @@ impl Oracle {
 
     /// Records that operators replace the text of the pauses parameter.
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
-        // An operator who has read the policies just before a change may still use the earlier policies.
+        // An operator who read the policies just before a change may still use the earlier ones.
         let longest_at = |moment: Timestamp| {
             let policies = &self.policies[self.changes.iter().filter(|at| **at <= moment).count()];
             policies.iter().map(|policy| policy.backoff().cap()).max().unwrap_or_default()
@@ -283,8 +283,8 @@ impl Oracle {
         self.check(working_commands(what));
     }
 
-    /// Records that the handler tries to read the pauses. `read` is the time of the text that the handler gets; `None`
-    /// if the read fails.
+    /// Records that the handler tries to read the pauses. The handler gets the text as of `read`; `None` if the read
+    /// fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -301,7 +301,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks a message whose log line has a receipt handle. With the handle, an operator can end the message's hiding.
+    /// Checks a message whose log line has a receipt handle. With the handle, an operator can make the message visible.
     /// Therefore, the line must not have a handle after a call that Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
@@ -350,7 +350,7 @@ impl Oracle {
         &self.batch().messages[position]
     }
 
-    /// Changes the oracle's data about a message, for every copy of the message in the batch.
+    /// Changes the oracle's data about every copy of a message in the batch.
     fn mark(&mut self, position: usize, change: impl Fn(&mut CheckedMessage)) {
         let entry = self.message(position).entry;
         let copies = self.batch_mut().messages.iter_mut();
@@ -378,7 +378,7 @@ impl Oracle {
 }
 
 /// Returns the maximum number of messages in flight, and the worst effect of the run's faults on this number. If the
-/// queue has no room for the maximum, or the policy sets none, the effect is that of faults that fill the queue.
+/// queue has no room for the maximum, or the policy sets no maximum, the effect is [`Room::Full`].
 pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Room) {
     let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { return (usize::MAX, Room::Full) };
     let batches = policy.settings().maximum_concurrency as usize * scenario.batch_size;
@@ -387,7 +387,7 @@ pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Ro
     (most, if most <= scenario.in_flight_limit { worst } else { Room::Full })
 }
 
-/// Checks a text that operators write in place of the latest text, and adds it.
+/// Checks a text that operators write in place of the latest text, and adds it to `written`.
 pub(super) fn write(written: &mut Written, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
     let latest = written.latest();
     let document = kept_edits(text, &latest, now)?;

@@ -1,4 +1,4 @@
-//! The oracle's own parser of the pauses parameter, and its comparison of each text with the text before.
+//! The oracle's own parser of the pauses parameter, and its comparison of each text with the previous one.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 pub(super) struct Document {
     /// The pauses, in the order of their start.
     pub(super) pauses: Vec<WrittenPause>,
-    /// The requests to retry, and then the requests to cancel.
+    /// Retry requests first, then cancel requests.
     pub(super) requests: Vec<WrittenRequest>,
     bytes: usize,
 }
@@ -104,8 +104,8 @@ impl Document {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Fails if the text has lost or reversed an entry of `before` that still has an effect and is older than
-    /// `SETTLES`. If the parameter has no room, the text may lack ended pauses and withdrawn requests.
+    /// Fails if the text lacks or undoes an entry of `before` that still has an effect and is older than `SETTLES`. If
+    /// the parameter has no room, the text may lack ended pauses and withdrawn requests.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
@@ -134,15 +134,15 @@ impl Document {
         }
     }
 
-    /// Dates the withdrawals in the text: those that `before` lacks were made at `now`.
+    /// Sets the time of each withdrawal in the text: the time known from `before`, or `now` for a new withdrawal.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
         for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
             request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));
         }
     }
 
-    /// Returns true if the text has a pause that covers the whole time of `pause`. Several ended pauses may have been
-    /// merged into one.
+    /// Returns true if the text has a pause that covers the whole of `pause`, or if `pause` is too new or too old to
+    /// matter. Several ended pauses may have been merged into one.
     fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let settled = now.before(SETTLES).as_secs();
         let end = pause.until.unwrap_or(settled).min(settled);
@@ -191,15 +191,15 @@ impl WrittenRequest {
         self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
     }
 
-    /// Returns true if `self` and `other` are the same request, whether or not it is withdrawn.
+    /// Returns true if `self` and `other` are the same request, whether or not either is withdrawn.
     fn is(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
         let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());
         parts(self) == parts(other) && texts(self) == texts(other)
     }
 
-    /// Returns true if the request was withdrawn before the last `SETTLES`. A later withdrawal may be undone for a
-    /// moment by an operator who writes at the same time.
+    /// Returns true if the request was withdrawn at least `SETTLES` ago. A more recent withdrawal may briefly be
+    /// undone by an operator who writes at the same time.
     fn is_long_withdrawn(&self, now: Timestamp) -> bool {
         self.withdrawn_at.is_some_and(|at| at.saturating_add(SETTLES) <= now)
     }
@@ -208,10 +208,10 @@ impl WrittenRequest {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
 
-    /// Returns the earliest and the latest time at which the request may end. It must last until the handler has checked
-    /// every message that the request covers, and not much longer. The handler may read the request late, and may hide a
-    /// message just before it reads the request. The next receive of this message may be throttled, and the call about
-    /// the message may be refused.
+    /// Returns the earliest and the latest time at which the request may end. The request must last until the handler
+    /// has checked every message that the request covers, and not much longer. The handler may read the request late,
+    /// and may hide a message just before it reads the request. The next receive of this message may be throttled, and
+    /// the call for the message may be refused.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());
@@ -234,8 +234,8 @@ mod tests {
     const WAITS: Waits =
         Waits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
 
-    /// Checks a write that replaces the pauses, retries and cancels `before` with those in `after`. Returns the
-    /// invariant that the write breaks, if any.
+    /// Checks a write that replaces the pauses, retry requests and cancel requests in `before` with those in `after`.
+    /// Returns the invariant that the write breaks, if any.
     fn written(before: [&str; 3], after: [&str; 3]) -> Option<Invariant> {
         let text = |[pauses, retries, cancels]: [&str; 3]| {
             format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{retries}],"cancels":[{cancels}]}}"#)

@@ -1,4 +1,4 @@
-//! The pauses and requests that the handler of a batch has read. The pauses parameter contained them when the handler's
+//! The pauses and requests known to the handler of a batch: the content of the pauses parameter when the handler's
 //! environment last read it.
 
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The texts that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Each text with the time when it was written, and its content as handlers read it. The latest text comes last.
+    /// The content of each text as handlers read it, with the time at which the text was written. The latest comes
+    /// last.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 
@@ -104,15 +105,15 @@ impl KnownPauses {
         self.pauses().find(|pause| pause.from() <= now && !pause.is_over(now))
     }
 
-    /// Returns true if the handler has never read the pauses, so that any function may be paused.
+    /// Returns true if the handler has never read the pauses. In that case, any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
         self.document.is_none()
     }
 
     /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count towards
-    /// `max_age`. It begins with the pause, and lasts for one hold after the handler must have read the end of the
-    /// pause. The handler may read the end up to `between_reads` late. If the handler has never read the pauses, all
-    /// time counts.
+    /// `max_age`. Paused time begins with the pause. The handler may read the end of the pause up to `between_reads`
+    /// late, and paused time ends 1,344 s (`HOLD`) after that. If the handler has never read the pauses, all time
+    /// counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -166,7 +167,7 @@ impl KnownPauses {
     }
 
     /// Returns true if a cancel request that is active at `now` covers this event. A request that names keys also
-    /// covers later failures of the events.
+    /// covers events with these keys that fail later.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();

@@ -11,8 +11,8 @@ pub(crate) enum Room {
     /// moves, and does not distort the handler's counts or clock.
     Kept,
     Exceeded,
-    /// The fault may fill the queue to its in-flight limit. It does so directly, or with outdated counts, or with the
-    /// messages and copies that repeated strikes leave behind.
+    /// The fault may fill the queue to its in-flight limit: directly, through outdated counts, or through the messages
+    /// and copies that repeated strikes leave behind.
     Full,
 }
 
@@ -40,14 +40,14 @@ macro_rules! faults {
     };
 }
 
-// The rates of chaos are high enough for each fault to strike dozens of times in a run of 2,000 events, and low enough
+// The chaos rates are high enough for each fault to strike dozens of times in a run of 2,000 events, and low enough
 // for most events to be delivered. The handler repeats a refused call up to three times, so refusals have high rates.
 // Faults that strike rare calls (counts, dead-letters, reads of pauses) have high rates too.
 faults! {
     /// Per message received: SQS delivers the hidden message again, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
-    /// Per message received: the handler gets an old receipt handle, which deletes nothing. The message comes back when
-    /// its visibility timeout ends.
+    /// Per message received: the handler gets an old receipt handle, which no longer deletes the message. The message
+    /// comes back when its visibility timeout ends.
     StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
     /// Per message received: `ApproximateReceiveCount` is one too high.
     ReceiveCountHigh = "receive_count_high", 0.01, Kept;
@@ -79,15 +79,16 @@ faults! {
     DeadLetterLost = "dead_letter_lost", 0.3, Kept;
     /// Per batch: Lambda throttles the poller. The messages were received, but the handler never sees them.
     PollerThrottled = "poller_throttled", 0.01, Exceeded;
-    /// Per batch: the handler's clock is up to 5 s ahead of SQS's clock or behind it.
+    /// Per batch: the handler's clock is up to 5 s ahead of or behind SQS's clock.
     ClockSkew = "clock_skew", 0.2, Exceeded;
-    /// Per batch: the handler fails before its first call. A rate of 1 within a window makes an outage of the handler.
+    /// Per batch: the handler fails before its first call. A rate of 1 within a window amounts to an outage of the
+    /// handler.
     HandlerOutage = "handler_outage", 0.0, Full;
-    /// Per poll: SQS returns nothing, as at the in-flight limit.
+    /// Per poll: SQS returns nothing, as it does at the in-flight limit.
     InFlightLimit = "in_flight_limit", 0.0, Full;
     /// Per message passed to the handler: a field that SQS always writes is missing.
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;
-    /// Per invocation record: a member is missing, required or not.
+    /// Per invocation record: a member is missing, possibly a required one.
     IncompleteRecord = "incomplete_record", 0.01, Kept;
     /// Per invocation record that is otherwise intact: the error is a `RetryAfter` with an absurd message, such as a
     /// number with 900,000 digits.
@@ -107,7 +108,7 @@ faults! {
     DeleteLost = "delete_lost", 0.005, Full;
     /// Per count of the messages in flight: the count fails.
     CountFailed = "count_failed", 0.2, Kept;
-    /// Per count of the messages in flight: the count is ten minutes old, instead of a minute at most.
+    /// Per count of the messages in flight: the count is ten minutes old, instead of at most one minute.
     CountStale = "count_stale", 0.2, Full;
     /// Per message moved, if its record has a timestamp and a request id: the copy's message attribute is cut in half,
     /// so the copy counts as a new message.

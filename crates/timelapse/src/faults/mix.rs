@@ -32,7 +32,7 @@ impl Strikes {
     }
 }
 
-/// The faults of a run. By default no fault strikes.
+/// The faults of a run. By default, no fault strikes.
 ///
 /// ```
 /// use comeback_timelapse::{Fault, Faults, Strikes};
@@ -43,8 +43,8 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// The faults from which [`Faults::storm`] chooses: one list for each kind of call that the handler makes, and one list
-/// for the end of a batch.
+/// The faults from which [`Faults::storm`] chooses: one list for each kind of call that the handler makes, and one for
+/// whole batches.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -79,9 +79,9 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout for each kind of call that the handler makes, and one for the end of its batches. During a
-    /// blackout, every call of this kind, or every batch, fails. Each blackout lasts 1 to 60 minutes and begins in the
-    /// first eighth of the run. The seed determines its start, its length and the kind of failure.
+    /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a
+    /// blackout, every such call or batch fails. Each blackout lasts 1 to 60 minutes and begins in the first eighth of
+    /// the run. The seed determines its start, its length and the kind of failure.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {
@@ -100,7 +100,7 @@ impl Faults {
     }
 }
 
-/// Makes a random generator for one fault and purpose. No fault's name contains a colon, so no two inputs collide.
+/// Creates a random generator for one fault and purpose. No fault's name contains a colon, so no two inputs collide.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }

@@ -9,7 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 /// must not allow this function.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
-/// Explains why an event cannot be retried after a fault has changed its invocation record.
+/// Reason why an event cannot be retried after a fault has changed its invocation record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// A required member of the record is missing.
@@ -23,7 +23,7 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
 /// Members of an invocation record that a fault can remove. Each entry has the start of the member, the start of the
-/// text after the member, and true if the event cannot be retried without the member.
+/// text after the member, and a flag: true if the event cannot be retried without the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),
@@ -65,7 +65,7 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Numbers of digits in hostile numbers: 401, as in 10^400, and 900,000, which take nearly a megabyte.
+/// Numbers of digits in hostile numbers: 401, as in 10^400, and 900,000, which is nearly a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;

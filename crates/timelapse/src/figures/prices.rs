@@ -21,7 +21,7 @@ const LOGS_GB: f64 = 0.50;
 
 /// Bytes in the handler's log line about a message: its ids, the target's ARN, the decision, its times and the error.
 const DECISION_LINE: u64 = 430;
-/// Bytes in Lambda's START, END and REPORT log lines of an invocation: 70, 52 and 150.
+/// Bytes in Lambda's START, END and REPORT log lines for an invocation: 70, 52 and 150.
 const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
@@ -29,7 +29,7 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Number of batches over which a price is averaged. The number is high, so that no fraction of a cent is lost.
+/// Number of batches over which a price is averaged. In full batches of ten, they carry a million messages.
 const BATCHES: u64 = 100_000;
 
 texts! {
@@ -97,8 +97,8 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object that maps a call's name to its count. Omits the call that reads the pauses if its count is
-/// 0.
+/// Serializes as an object that maps each call's name to its count. Omits the call that reads the pauses if its count
+/// is 0.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -110,7 +110,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// Price of this many requests of one kind of call, in US dollars.
+/// Price of this many billed requests for one kind of call, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
@@ -121,7 +121,7 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
     requests as f64 / 1e6 * a_million
 }
 
-/// Compute that this many invocations use, in GB-seconds. Lambda bills each invocation in whole milliseconds.
+/// Compute used by this many invocations, in GB-seconds. Lambda bills each invocation in whole milliseconds.
 pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
@@ -200,9 +200,9 @@ mod tests {
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// A million batches cost 1.6 USD for four SQS requests each, 0.2 USD for an invocation each, 0.333,335 USD for 0.1
-    /// s of 0.25 GB each, and 0.351 USD for 702 bytes of log each. A million moves take 100,000 batches, so they cost a
-    /// tenth of this sum.
+    /// For a million batches, SQS costs 1.6 USD (four requests each), the invocations 0.2 USD, the compute 0.333335 USD
+    /// (0.1 s at 0.25 GB each), and the logs 0.351 USD (702 bytes each). A million moves take 100,000 batches, so they
+    /// cost a tenth of the total.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

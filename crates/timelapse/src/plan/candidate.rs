@@ -18,7 +18,7 @@ use crate::simulation::{RunError, run};
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
-/// A policy of the grid, with its figures at the goal's rate of events.
+/// A policy that a plan compares, with its figures at the goal's rate of events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
     /// `MAX_BACKOFF` of the policy, in seconds.
@@ -27,18 +27,18 @@ pub struct Candidate {
     pub jitter: &'static str,
     /// `BASE_BACKOFF` of the policy, in seconds.
     pub base_backoff: u64,
-    /// Percentiles of the time from the outage's end to the delivery of an event that failed in the outage, in
+    /// Percentiles of the time from the outage's end to the delivery of an event that failed during the outage, in
     /// milliseconds. `None` if no event is delivered.
     pub recovery_ms: Option<Percentiles>,
-    /// Mean number of retries of an event that reaches the target in the outage.
+    /// Mean number of retries of an event that reaches the target during the outage.
     pub retries_per_event: f64,
     /// Retries a second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
     /// `peak_retries_per_second` as a multiple of the usual rate of events. This load comes on top of the usual rate.
     pub peak_load: f64,
-    /// Maximum number of events waiting at once.
+    /// Maximum number of events that wait at the same time.
     pub waiting: f64,
-    /// List price for a million events that reach the target in the outage, in US dollars. The price covers their
+    /// List price for a million events that reach the target during the outage, in US dollars. The price covers their
     /// retries and moves, in full batches.
     pub usd_per_million_events: f64,
     /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
@@ -116,7 +116,7 @@ impl Candidate {
     }
 }
 
-/// Figures of the events that never succeed, in the steady state: as many events are dead-lettered as arrive.
+/// Figures of the events that never succeed, in the steady state: events are dead-lettered as fast as they arrive.
 #[derive(Default)]
 struct Never {
     /// Mean number of retries of one event.
@@ -144,8 +144,9 @@ impl Never {
     }
 }
 
-/// Computes the moves of events that fail in the outage. If there is no room to hide an event's message, the message is
-/// moved once for each 900 s of delay. Returns the total number of moves, and the moves a second in the busiest minute.
+/// Computes the moves of events that fail during the outage. If there is no room to hide an event's message, the
+/// message is moved once for each 900 s of delay. Returns the total number of moves, and the moves a second in the
+/// busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));

@@ -20,19 +20,19 @@ pub const REHEARSED: usize = 1_000;
 pub struct Goal {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Duration of the outage, in which every invocation of the target fails; 1 s to 14 days.
+    /// Duration of the outage, during which every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]
     pub outage: Duration,
-    /// Number of events that reach the target in a second, more than 0. During the outage, all of them fail.
+    /// Number of events that reach the target per second; more than 0. During the outage, all of them fail.
     pub events_per_second: f64,
-    /// Time allowed from the end of the outage until 99 % of the outage's events are delivered; 1 s to 14 days.
+    /// Time allowed between the end of the outage and the delivery of 99 % of the outage's events; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
     /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// Capacity of the target in a minute, as a multiple of the usual rate of events (0.1 to 1000). Invocations beyond
-    /// the capacity fail. `None` means an unlimited capacity. After the outage, the whole capacity is for the retries
-    /// of the events that can succeed.
+    /// Capacity of the target per minute, as a multiple of the usual rate of events (0.1 to 1000). Invocations beyond
+    /// the capacity fail. `None` means an unlimited capacity. After the outage, the whole capacity is available for
+    /// the retries of the events that can succeed.
     pub capacity: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// Makes a scenario: the outage, followed by enough time to deliver or dead-letter every event under these
+    /// Creates a scenario: the outage, followed by enough time to deliver or dead-letter every event under these
     /// settings.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
         // A scenario's capacity is relative to the traffic of its own events. The traffic is spread over at least a
@@ -70,7 +70,7 @@ impl Goal {
         }
     }
 
-    /// Number of events that arrive in the outage and can succeed.
+    /// Number of events that arrive during the outage and can succeed.
     pub fn events_to_recover(&self) -> f64 {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
@@ -117,7 +117,7 @@ const BASES: [u64; 3] = [1, 10, 60];
 /// Values of `MAX_BACKOFF` that a plan compares, in seconds. The last value is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// Values of `JITTER` that a plan compares. `none` is omitted: it makes retries come together, but a plan cannot show
+/// Values of `JITTER` that a plan compares. `none` is omitted: it bunches retries together, but a plan cannot show
 /// this effect, because its events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 

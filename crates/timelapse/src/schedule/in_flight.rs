@@ -16,7 +16,7 @@ pub struct InFlight {
     pub events_per_second: f64,
     /// Mean time from an event's first failure to its last retry, in seconds.
     pub mean_wait_seconds: f64,
-    /// Number of waiting events, once as many events are dead-lettered as arrive.
+    /// Number of waiting events in the steady state, in which events are dead-lettered as fast as they arrive.
     pub waiting: f64,
     /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
     /// in flight.
@@ -57,7 +57,7 @@ impl Schedule {
     ///     Schedule::of(&policy, 1, 500, &|| {}).in_flight(10.0, IN_FLIGHT_LIMIT)
     /// });
     /// assert_eq!((moves.full_after_seconds, moves.in_flight), (None, 50_000.0));
-    /// assert_eq!(always.full_after_seconds, Some(12_000.0)); // 3 h 20 min of 10 a second are 120,000.
+    /// assert_eq!(always.full_after_seconds, Some(12_000.0)); // 3 h 20 min at 10 a second make 120,000.
     /// ```
     pub fn in_flight(&self, events_per_second: f64, limit: usize) -> InFlight {
         let mean = self.waits.iter().copied().map(f64::from).sum::<f64>() / self.waits.len().max(1) as f64;
@@ -102,7 +102,7 @@ impl Schedule {
     }
 }
 
-/// Rate and price of moves when events keep failing at a steady rate, once as many events are dead-lettered as arrive.
+/// Rate and price of moves in the steady state, in which events are dead-lettered as fast as they arrive.
 ///
 /// The figures are an upper bound. Without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. Hiding a message
 /// saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The handler

@@ -91,8 +91,7 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The planned crash; `None` if no crash is planned. Its `calls` is the number of calls that are left before the
-    /// crash.
+    /// The planned crash; `None` if no crash is planned. The field `calls` counts down to the crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -121,10 +120,10 @@ pub(crate) struct SimulatedEnvironment {
 /// The handler's idle environments, and the templates from which Lambda makes new environments.
 #[derive(Debug)]
 pub(crate) struct Environments {
-    /// Idle environments, the most recently used last.
+    /// Idle environments, most recently used last.
     idle: Vec<SimulatedEnvironment>,
     /// Templates for new environments, one for each set of policies. Each template comes with the time from which
-    /// Lambda uses it. The latest template comes last.
+    /// Lambda uses it. The latest comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }

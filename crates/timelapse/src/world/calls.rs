@@ -163,7 +163,7 @@ impl Service for World {
 }
 
 impl World {
-    /// If the fault strikes, fails with the error of a batch call. An error without a code means that no answer came.
+    /// Fails a batch call with this error if the fault strikes. An empty code means that no answer came.
     fn refuse(
         &mut self,
         fault: Fault,
@@ -247,7 +247,7 @@ impl World {
         true
     }
 
-    /// Records the handler's report on a batch. All messages of the batch that are only moved again share one log line.
+    /// Records the handler's report on a batch. The messages that are only moved again share one log line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.operated.log(report, self.now);
         let mut quiet = 0;

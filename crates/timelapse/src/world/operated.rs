@@ -1,4 +1,4 @@
-//! The part of a simulated run that operators see and change: the handler's log, the pauses parameter, and the
+//! The parts of a simulated run that operators can see and change: the handler's log, the pauses parameter, and the
 //! visibility of messages.
 
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::operators::OperatedDeployment;
 /// The pauses parameter, and the handler's log for operators.
 #[derive(Debug, Default)]
 pub(super) struct Operated {
-    /// Values of the parameter, each with the moment when it was written, the latest last.
+    /// Values of the parameter, each with the time at which it was written, latest last.
     texts: Vec<(Timestamp, String)>,
-    /// Log lines that operators have not taken yet, the oldest first; `None` while nobody reads the log.
+    /// Log lines that operators have not taken yet, oldest first; `None` while nobody reads the log.
     lines: Option<Vec<(Timestamp, String)>>,
 }
 
@@ -27,7 +27,7 @@ impl Operated {
         written.map(|(_, text)| text.clone())
     }
 
-    /// Stores the handler's log lines about a batch, if operators read the log.
+    /// Stores the handler's log lines about a batch if operators read the log.
     pub(super) fn log(&mut self, report: &BatchReport<'_>, now: Timestamp) {
         let Some(lines) = &mut self.lines else { return };
         lines.extend(report.log_lines(now).map(|line| {

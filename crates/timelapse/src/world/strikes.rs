@@ -18,8 +18,8 @@ use crate::faults::records::{
 
 /// Largest difference between the clocks of SQS and of the handler, in ms.
 const SKEW_MS: u64 = 5_000;
-/// Fields that every SQS message has. Each entry is the path of the object that contains the field, and the field's
-/// name.
+/// Fields that every SQS message has. Each entry consists of the path of the object that contains the field, and the
+/// field's name.
 const FIELDS: [(&str, &str); 6] = [
     ("", "messageId"),
     ("", "receiptHandle"),
@@ -111,8 +111,8 @@ impl World {
         self.oracle.duplicated(entry);
     }
 
-    /// Returns the time on the handler's clock at the start of a batch. If the fault strikes, this clock is up to 5 s
-    /// off.
+    /// Returns the time on the handler's clock at the start of a batch. If [`ClockSkew`](Fault::ClockSkew) strikes,
+    /// this clock is up to 5 s off.
     pub(super) fn handlers_clock(&mut self, batch: &Batch) -> Timestamp {
         let Some(rng) = self.dice.roll(Fault::ClockSkew, self.now) else { return self.now };
         let ahead = rng.random_range(0..=2 * SKEW_MS);
@@ -120,8 +120,8 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Draws a crash for a handler whose batch has this many messages. Returns `None` if no fault strikes. The strike
-    /// is counted only when the handler crashes.
+    /// Decides at random whether and how the handler of a batch with this many messages crashes. Returns `None` if no
+    /// fault strikes. The strike is counted only when the handler crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,

@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the handler's deliveries of one kind, and those in which every allowed call failed.
+/// Counts how often the handler took the step `of`, and how often the step failed even when repeated.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -77,8 +77,8 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// Varies the scenario and the settings by the seed. The seeds cover all jitters, both envelope styles, and limits that
-/// some runs reach and others do not.
+/// Varies the scenario and the settings with the seed. The seeds cover all jitters, both envelope styles, and limits
+/// that some runs reach and others do not.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -121,8 +121,8 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// A message's retention ends while a slow handler works on it. Without the excuse in `Oracle::removed`, each seed
-/// would break an invariant.
+/// A message's retention ends while a slow handler works on the message. Without the excuse in `Oracle::removed`, each
+/// seed would break an invariant.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {
@@ -159,7 +159,7 @@ fn endless_multiplication_ends_the_run() {
     }
 }
 
-/// If one batch holds two messages of one event, each call must name the right message.
+/// If one batch contains two messages of the same event, each call must name the right message.
 #[test]
 fn two_copies_of_an_event_are_told_apart() {
     let seed = 317_546_270;
@@ -191,8 +191,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost answer or a crash, the handler repeats a call an hour later at the earliest, so a fault that lasts
-/// longer hardly multiplies events more.
+/// After a lost answer or a crash, the handler waits at least an hour before it repeats a call. A fault of an hour
+/// therefore causes hardly more duplicates than a fault of half an hour.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));

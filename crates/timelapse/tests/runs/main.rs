@@ -1,4 +1,4 @@
-//! Tests of whole simulated runs. Each run checks every invariant, and the results of some runs are known.
+//! Tests of whole simulated runs. Each run checks every invariant, and some tests also check the results.
 
 mod chaos;
 mod figures;

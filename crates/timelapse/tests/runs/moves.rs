@@ -49,7 +49,7 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// The events repeatedly fill the room that the two environments have for hidden messages, even between two counts of
+/// Two environments of the handler hide messages. Each repeatedly hides as many as it may, even between two counts of
 /// the queue.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {

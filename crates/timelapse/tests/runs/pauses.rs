@@ -50,8 +50,8 @@ impl Watcher for ComesBack {
 }
 
 /// Makes a scenario with 200 ended pauses of the target. The pauses begin at intervals of `apart`, but the parameter
-/// has room for only 30. An operator must still be able to pause every function at once, and to make seven retry
-/// requests. Also returns when the operator does so.
+/// has room for only 30. An operator must still be able to pause every function and to make seven retry requests. Also
+/// returns the time at which the operator begins to do so.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -85,7 +85,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
 }
 
 /// A pause of three hours takes effect when the handler next reads the pauses. After the pause, every event comes back
-/// within the spread or at the end of its last hold. No minute has many more events than its share.
+/// within the spread, or when the handler next checks its message. The events are spread evenly enough: no minute has
+/// more than three times its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -140,8 +141,7 @@ fn a_pause_of_13_days_loses_nothing() {
         });
 }
 
-/// SQS keeps no message longer than its retention, so the handler dead-letters it, with a reason, before the retention
-/// ends.
+/// SQS deletes a message when its retention ends. The handler dead-letters the message earlier, with a reason.
 #[test]
 fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     let operators = Script::default().opened(PauseTarget::All, HOUR, None, HOUR).operators();
@@ -156,8 +156,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// If `MAX_AGE` counted paused time, most events would be too old by the end of the pause. Events whose holds end later
-/// would be older still.
+/// If `MAX_AGE` counted paused time, most events would be too old by the end of the pause.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

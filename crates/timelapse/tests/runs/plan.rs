@@ -1,4 +1,4 @@
-//! Tests of what a plan contains, and that it can be reproduced.
+//! Tests of the content of a plan, and of its reproducibility.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// A goal with a short outage, and so much time to recover that the grid has only the longest cap.
+/// A goal with a short outage. It allows so much time for the recovery that a plan compares only the longest cap.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

@@ -151,7 +151,7 @@ pub(crate) mod failing {
     }
 }
 
-/// Mean and range of some figures.
+/// Mean and range of a set of figures.
 struct Spread {
     mean: f64,
     least: f64,
@@ -168,7 +168,7 @@ impl Spread {
         }
     }
 
-    /// Formats the mean and the range, such as `31 (22–37)`.
+    /// Formats the mean and the range, for example `31 (22–37)`.
     fn text(&self) -> String {
         format!("{} ({}–{})", rounded(self.mean), rounded(self.least), rounded(self.most))
     }

@@ -18,7 +18,7 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
 }
 
 /// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script confirms this number from the formula.
-/// The next backoff is shortened to make room for one last retry, unless less than 2 minutes are left.
+/// The next backoff is shortened to make room for one last retry, if at least 2 minutes are left.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
@@ -68,7 +68,7 @@ fn each_wait_is_cut_into_moves() {
     assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
 }
 
-/// Mean number of moves a second in a simulation, once as many events are dead-lettered as arrive.
+/// Mean number of moves a second in a simulation, once events are dead-lettered as fast as they arrive.
 fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
     let hours = |hours: u64| Duration::from_secs(hours * 3_600);
     let moves_until = |end| {

@@ -35,7 +35,7 @@ impl Script {
         self.opened(PauseTarget::All, at, None, spread).resumed(PauseTarget::All, at + length, spread)
     }
 
-    /// Opens a pause of this target. The end may be planned in advance.
+    /// Opens a pause of this target. The end of the pause may be planned in advance.
     pub(super) fn opened(
         self,
         target: PauseTarget,

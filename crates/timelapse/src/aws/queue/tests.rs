@@ -7,7 +7,7 @@ use super::*;
 
 const DAY: u64 = 86_400;
 
-/// A queue with its agenda. Each step of a test states its own time.
+/// A queue with its agenda. Each step of a test names the time at which it happens.
 struct Fixture {
     queue: SqsQueue<Sender>,
     agenda: Agenda<QueueTimer>,
@@ -72,7 +72,7 @@ impl Fixture {
     }
 }
 
-/// Returns the moment that is this many seconds after a fixed start.
+/// Returns the time this many seconds after a fixed start.
 fn time(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
@@ -232,7 +232,7 @@ fn depth(fixture: &Fixture) -> [usize; 3] {
     [visible, in_flight, delayed]
 }
 
-/// Makes a queue with one message, sent at 0 s with this delay.
+/// Creates a queue with one message, sent at 0 s with this delay.
 fn with_one_delayed(secs: u64) -> Fixture {
     let mut fixture = Fixture::new(QueueSettings::default());
     fixture.send_delayed(0.0, secs, 7).unwrap();

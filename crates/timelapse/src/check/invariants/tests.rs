@@ -17,7 +17,7 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::faults::mix::{Faults, Strikes};
 
-/// Returns the moment that is this many seconds after the first failure.
+/// Returns the time this many seconds after the first failure.
 fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
@@ -38,7 +38,7 @@ fn hourly() -> Policy {
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
-/// Makes a message of an event whose attempt 3 has failed. Retry 4 is next, with a ceiling of 8 s. The message was
+/// Creates a message of an event whose attempt 3 has failed. Retry 4 is next, with a ceiling of 8 s. The message was
 /// first received 10 s after the event's first failure.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
@@ -205,7 +205,7 @@ fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
     Origin { attempt: THIRD, flaw: None, written, asked: Some(wait), error: None }
 }
 
-/// Adds a requested wait of 600 s, which counts from the failure 9 s after the event's first failure.
+/// Adds a requested wait of 600 s. The wait counts from a failure 9 s after the event's first failure.
 fn asked(seen: SeenMessage) -> SeenMessage {
     SeenMessage { origin: asked_for(Duration::from_secs(600), Some(at(9.0))), ..seen }
 }

@@ -20,7 +20,7 @@ use crate::check::invariants::{
 use crate::check::{Broken, UNHIDDEN};
 use crate::faults::records::Flaw;
 
-/// `position` is the index of the message in the batch.
+/// In these methods, `position` is the index of a message in the batch.
 impl Oracle {
     /// Records that the handler sends a request to hide a message. If the visibility timeout is long enough, a call may
     /// follow.
@@ -34,7 +34,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout after which the handler made no call.
+    /// Checks a message's visibility timeout if the handler made no call after setting the timeout.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
@@ -52,7 +52,7 @@ impl Oracle {
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
         let CheckedMessage { entry, seen, after, settled, hidden_until, reason, .. } =
             *self.message(position);
-        // If the answer is lost, the handler takes the dead-letter for refused.
+        // A dead-letter does not count: if its answer is lost, the handler assumes that SQS refused it.
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.histories.get(entry).is_none_or(|history| history.duplicated);
         // If the deletion of the original is lost, the original comes back at `until`.
@@ -104,7 +104,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// Records that the handler gets no answer to an invoke. `accepted` is true if Lambda accepted the invoke.
+    /// Records that the handler gets no answer to an `Invoke` call. `accepted` is true if Lambda accepted the call.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.histories.excuse(self.message(position).entry);
@@ -121,7 +121,7 @@ impl Oracle {
         self.message(position).hidden_until.unwrap_or(unhidden)
     }
 
-    /// Checks that an invoke which is not refused comes late enough after the previous one.
+    /// Checks that an `Invoke` call that is not refused comes late enough after the previous one.
     fn space(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { entry, seen, .. } = *self.message(position);
         let back = self.back(position);
@@ -180,8 +180,8 @@ impl Oracle {
         }
     }
 
-    /// Records that the handler sends the copy of a moved message. `altered` is true if the copy's body differs from the
-    /// original's body.
+    /// Records that the handler sends the copy of a moved message. `altered` is true if the copy's body differs from
+    /// the original's.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let checked = self.move_of(position, delay, altered);
         self.check(checked);

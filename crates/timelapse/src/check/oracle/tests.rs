@@ -26,7 +26,7 @@ fn id(number: u64) -> Id {
     Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(number))
 }
 
-/// An event that failed at once, and a handler that has received its message.
+/// An event whose first invocation failed, and a handler that has received the event's message.
 struct Fixture {
     oracle: Oracle,
     entry: Entry,
@@ -40,7 +40,7 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// Makes the fixture. The handler reads a pauses parameter if there are operators.
+    /// Creates the fixture. The handler reads a pauses parameter if there are operators.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
@@ -56,7 +56,7 @@ impl Fixture {
         fixture
     }
 
-    /// Makes the fixture at the message's second receive, after its backoff.
+    /// Creates the fixture at the message's second receive, after its backoff.
     fn due() -> Self {
         let mut fixture = Self::new();
         fixture.hide(1);
@@ -185,8 +185,8 @@ fn a_function_that_is_or_may_be_paused() {
     let from = at(3_600).as_secs();
     let pause = format!(r#"{{"target":"*","from":{from},"until":null,"spread":3600}}"#);
     let text = format!(r#"{{"v":1,"pauses":[{pause}]}}"#);
-    // The handler has read the parameter as of `read`, and retries the message `tried_ago` seconds after it last tried
-    // to read.
+    // The handler has read the parameter as of `read`, and retries the message `tried_ago` milliseconds after it last
+    // tried to read.
     let invoked = |read: Option<Timestamp>, tried_ago: u64| {
         let mut fixture = Fixture::reading_pauses(Some(MakeOperators::new(|_| unreachable!("nobody acts"))));
         fixture.oracle.pauses_written(&text, at(3_600));
