@@ -13,7 +13,7 @@ use comeback_operate::durations;
 pub enum CountAxis {
     /// Linear, starting at 0 or below.
     Linear(RangedCoordf64),
-    /// Linear, with room below 0 and ticks at whole numbers. Used for attempts.
+    /// Linear, with ticks only at whole numbers, 0 or higher. Used for the numbers of attempts and retries.
     Whole(RangedCoordf64),
     /// Linear, in per cent.
     Percent(RangedCoordf64),
@@ -22,14 +22,14 @@ pub enum CountAxis {
 }
 
 impl CountAxis {
-    /// Makes an axis that includes every value, with some margin. If `log` is true, the axis is logarithmic.
+    /// Creates an axis that includes every value, with some margin. If `log` is true, the axis is logarithmic.
     pub fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
         let (low, high) = range(values);
         if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
     }
 }
 
-/// Returns the smallest and the largest value. Values must not be negative.
+/// Returns the smallest and the largest value. Expects values of 0 or more.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }
@@ -81,19 +81,19 @@ impl ValueFormatter<f64> for CountAxis {
     }
 }
 
-/// Formats a tick's label: a short number, even after a rounding error such as 0.30000000000000004.
+/// Formats a value as a tick's label. Rounds the value, so that 0.30000000000000004 becomes `0.3`.
 fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64) }
 }
 
-/// Moments that ticks can mark, in seconds, the preferred ones first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`,
-/// `6h`, `3d` and so on.
+/// Round times for ticks, in seconds, in order of preference: 1 s, 10 s, 1 min, 10 min, 1 h, 24 h, 14 d, 6 h, 3 d and
+/// so on.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,
 ];
-/// Maximum number of steps between the ticks of a linear axis.
+/// Maximum number of intervals between the ticks of a linear time axis.
 const STEPS: f64 = 8.0;
 
 /// A time axis from left to right, linear or logarithmic.
@@ -106,7 +106,7 @@ pub struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// Makes a linear axis from 0 to `end`, in seconds.
+    /// Creates a linear axis from 0 to `end`, in seconds.
     pub fn linear(end: f64) -> Self {
         Self { logarithmic: false, is_ago: false, start: 0.0, end: end.max(1.0) }
     }
@@ -116,17 +116,17 @@ impl TimeAxis {
         Self { is_ago: true, ..Self::linear(longest) }
     }
 
-    /// Makes a logarithmic axis from `start` to `end`, in seconds. Equal ratios have equal lengths on the axis.
+    /// Creates a logarithmic axis from `start` to `end`, in seconds.
     pub fn logarithmic(start: f64, end: f64) -> Self {
         Self { logarithmic: true, is_ago: false, start, end: end.max(start * 2.0) }
     }
 
-    /// Returns true if a moment, in seconds, lies on the axis.
+    /// Returns true if a time, in seconds, lies on the axis.
     pub fn shows(&self, seconds: f64) -> bool {
         (self.start..=self.end).contains(&seconds)
     }
 
-    /// Returns the position of a moment, in seconds, as a share of the axis from the left, 0 to 1.
+    /// Returns the position of a time on the axis: from 0 at the left end to 1 at the right end.
     pub fn share(&self, seconds: f64) -> f64 {
         let share = if self.logarithmic {
             (seconds.max(self.start) / self.start).ln() / (self.end / self.start).ln()
@@ -136,7 +136,7 @@ impl TimeAxis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Returns the moment, in seconds, at a share of the axis from the left.
+    /// Returns the time, in seconds, at a position on the axis: from 0 at the left end to 1 at the right end.
     pub fn at(&self, share: f64) -> f64 {
         if self.logarithmic {
             self.start * (self.end / self.start).powf(share)
@@ -145,8 +145,8 @@ impl TimeAxis {
         }
     }
 
-    /// Returns ticks at round moments, from left to right. A tick is a moment, in seconds, and its label. `apart` is
-    /// the minimum distance between two ticks, as a share of the axis.
+    /// Returns ticks at round times, from left to right. Each tick has a time, in seconds, and a label. `apart` is the
+    /// minimum distance between two ticks, as a share of the axis.
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<f64> = Vec::new();
         for seconds in self.moments() {

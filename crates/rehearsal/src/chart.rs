@@ -1,5 +1,5 @@
-//! Draws pictures for pages and files: colours, frame, lines and labels. A picture is SVG that needs no script and no
-//! network. For pages, each colour has a dark counterpart.
+//! Draws pictures for pages and files: colours, frame, lines and labels. Pictures are SVG and need neither scripts nor
+//! the network. For pages, each colour has a dark counterpart.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -13,10 +13,10 @@ const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 /// Colour of labels and notes.
 pub const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
-/// Colour of the lines behind a drawing.
+/// Colour of the grid lines behind a drawing.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
-// The colours are distinct even with red-green colour blindness.
+// The colours are distinct even to readers with red-green colour blindness.
 /// Blue, for a chart's lines and bars.
 pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 /// Orange, for a chart's lines and bars.
@@ -69,11 +69,11 @@ pub const FONT: &str = "sans-serif";
 
 /// The surface on which a picture is drawn.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Result of drawing. Drawing fails only because of a bug in Comeback.
+/// Result of drawing. An error means that Comeback has a bug.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails. Nothing is written to a
-/// file, so only a bug makes `draw` fail.
+/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails, which only a bug can cause,
+/// because nothing is written to a file.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {
@@ -92,12 +92,12 @@ pub fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> TextStyle<'
     TextStyle { font: (FONT, size).into_font(), color: colour.to_backend_color(), pos: Pos::new(side, edge) }
 }
 
-/// Writes a label at the point `at`, in pixels.
+/// Writes a label with its anchor at the point `at`, in pixels.
 pub fn write(root: &Area<'_>, text: &str, style: TextStyle<'_>, at: (i32, i32)) -> Drawing {
     Ok(root.draw_text(text, &style, at)?)
 }
 
-/// Draws a picture's title and, below the title, lines of notes.
+/// Draws a picture's title, with lines of notes below it.
 pub fn header<'a>(
     root: &Area<'_>,
     title: &str,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting in two formats: the name and value of a stack parameter, and the name and value of a construct property.
+/// A setting in two formats: as a parameter of the CloudFormation stack, and as a property of the CDK construct.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -17,7 +17,7 @@ pub struct DeployedSetting {
 }
 
 impl DeployedSetting {
-    /// Converts a handler variable and its value, which the handler must accept.
+    /// Converts an environment variable of the retry handler. The handler must accept the value.
     pub fn of(variable: &str, value: &str) -> Self {
         let seconds = |text: &str| {
             durations::read(text).map_or_else(|_| text.to_owned(), |it| it.as_secs().to_string())
@@ -42,14 +42,14 @@ impl DeployedSetting {
     }
 }
 
-/// Returns the construct's property for a handler variable: `maxAge` for `MAX_AGE`.
+/// Returns the name of the CDK construct's property for a variable of the handler: `maxAge` for `MAX_AGE`.
 fn property(variable: &str) -> String {
     let name = parameter_of(variable);
     name[..1].to_lowercase() + &name[1..]
 }
 
 /// Formats the settings twice: as parameters for SAM and CloudFormation (`BaseBackoff=1 …`, all on one line), and as
-/// properties of the construct (`baseBackoff: Duration.seconds(1),`, one on each line).
+/// properties of the CDK construct (`baseBackoff: Duration.seconds(1),`, one on each line).
 pub fn lines(settings: &[DeployedSetting]) -> (String, String) {
     let parameters: Vec<String> =
         settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value)).collect();

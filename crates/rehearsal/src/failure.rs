@@ -20,7 +20,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Makes a failure that lists everything that was refused in a policy and in a scenario.
+    /// Creates a failure that lists everything that was refused in a policy and in a scenario.
     pub fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {
         let policy = policy.iter().map(ToString::to_string);
         let scenario = scenario.iter().map(|error| format!("--{error}"));
@@ -40,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// Converts the error of a run whose scenario has been checked. `repeat` is the command that repeats the run.
+    /// Converts the error of a run. `repeat` is the command that repeats the run.
     pub fn of_run(error: RunError, repeat: String) -> Self {
         match error {
             RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),

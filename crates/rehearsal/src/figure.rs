@@ -1,5 +1,5 @@
-//! Pictures and tables on an HTML page. The template escapes all text and adds the frame; only a chart's drawing is
-//! markup.
+//! Charts and tables for an HTML page. The templates escape all text and add headings, legends and captions; only a
+//! chart's drawing is markup.
 
 use askama::Template;
 use plotters::style::RGBColor;
@@ -52,7 +52,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Makes a legend entry for a line.
+    /// Creates a legend entry for a line.
     pub fn of_line(line: LineStyle, colour: RGBColor, label: impl Into<String>) -> Self {
         Self { symbol: line.symbol(), colour, label: label.into() }
     }
@@ -112,12 +112,12 @@ impl Picture {
         (top, self.size.1 - top - Room::BELOW)
     }
 
-    /// Returns true if the picture scrolls on a screen that is too narrow for its text.
+    /// Returns true if the picture is as wide as the page, so that it scrolls on a narrow screen.
     fn is_wide(&self) -> bool {
         self.size == WIDE
     }
 
-    /// Returns true if a click on some values opens a page.
+    /// Returns true if a click on any of the values opens a page.
     fn has_links(&self) -> bool {
         self.values.iter().any(|values| values.href.is_some())
     }
@@ -144,7 +144,7 @@ impl Values {
     }
 }
 
-/// Draws a picture of [`SIZE`].
+/// Draws a picture with the size [`SIZE`].
 pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     drawn_in(SIZE, draw)
 }

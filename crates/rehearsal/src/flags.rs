@@ -13,8 +13,8 @@ use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
 
-/// The handler's policy variables as command-line flags. The handler's own code parses the values, so the flags have
-/// the handler's meanings and errors.
+/// The handler's policy settings as command-line flags. The handler's own code parses the values, so the flags have the
+/// same meanings and errors as the environment variables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
@@ -96,7 +96,7 @@ pub(crate) fn own_command() -> &'static [&'static str] {
 ///
 /// # Errors
 ///
-/// Fails if the command would refuse the arguments, with the command's own error.
+/// Fails with the command's own error if the command would refuse the arguments.
 pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     let command = A::augment_args(Command::new("comeback").no_binary_name(true));
     let matches = command.try_get_matches_from(words.iter().skip(2));
@@ -108,7 +108,8 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     })
 }
 
-/// Returns a function that adds `errors`, the errors of the simulated target, to the help of `--non-retryable-errors`.
+/// Returns a function that adds `errors`, a sentence about the simulated target's errors, to the help of
+/// `--non-retryable-errors`.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -121,7 +122,7 @@ impl PolicyFlags {
     ///
     /// # Errors
     ///
-    /// Fails if the handler would refuse a value, with the handler's errors.
+    /// Fails with the handler's errors if the handler would refuse a value.
     pub fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
         Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
@@ -162,18 +163,18 @@ pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEn
     })
 }
 
-/// Returns a function's ARN as invocation records contain it: always with a qualifier.
+/// Returns a function's ARN in the form that invocation records use, always with a qualifier.
 pub fn recorded_arn(function: &str) -> String {
     let arn = SimulatedTarget { name: function.into(), ..SimulatedTarget::default() }.arn();
     if function.contains(':') { arn } else { format!("{arn}:$LATEST") }
 }
 
-/// Returns the handler's variable for a flag: `MAX_AGE` for `max-age`.
+/// Returns the name of the handler's environment variable for a flag: `MAX_AGE` for `max-age`.
 pub fn variable(flag: &str) -> String {
     flag.to_uppercase().replace('-', "_")
 }
 
-/// The value of `--vs`: flags of a policy to change, with their new values.
+/// The value of `--vs`: the policy flags to change, with their new values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChanges(Vec<(&'static str, String)>);
 

@@ -1,4 +1,4 @@
-//! Describes in words how many events wait at once, and whether they fit in the queue's in-flight limit.
+//! Describes in words how many events wait at once, and whether they exceed the queue's in-flight limit.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use comeback_timelapse::{InFlight, Moves, Scenario};
@@ -13,14 +13,14 @@ reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days.
 messages are then sent again with a delay, without a limit.";
 
 /// Describes the events that wait at a steady rate of failures: their number, where they wait, and how many moves and
-/// pollers they need. If messages are always hidden, also says when the in-flight limit is reached, what happens then,
-/// and which highest rate stays below the limit.
+/// pollers they need. For a policy that never moves messages, also gives the highest rate that stays below the
+/// in-flight limit. If that limit is reached, says when, and what happens then.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))
 }
 
-/// Like [`in_words`], but omits the consequences of reaching the in-flight limit, and the pollers.
+/// Like [`in_words`], but omits the pollers and the consequences of reaching the in-flight limit.
 pub fn figures_in_words(in_flight: &InFlight) -> String {
     let figures = match in_flight.highest_events_per_second {
         Some(highest) => compared_with_limit(in_flight, highest),

@@ -14,8 +14,8 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, the number of the attempt
-    /// that would come next.
+    /// Number of the attempt that was made or, if the event starts to wait or is dead-lettered, of the attempt that
+    /// would come next.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.
     pub mark: Mark,
@@ -52,7 +52,7 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis, in a picture of `size`, in pixels. `line` is the moment and the
+/// Draws an event's life on a logarithmic time axis. `size` is the picture's size in pixels. `line` is the time and the
 /// label of a vertical line to draw.
 pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);

@@ -1,4 +1,4 @@
-//! Plans: find a policy that meets a goal, such as a recovery time.
+//! Plans, which find a policy that meets a goal, such as a recovery time.
 
 mod plot;
 mod words;
@@ -38,8 +38,8 @@ pub struct PlanArguments {
     /// Share of events that always fail, such as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
-    /// Fail invocations beyond this multiple of the usual rate, 0.1 to 1000; retries have all of it after the outage
-    /// [default: no limit]
+    /// Fail invocations beyond this multiple of the usual rate, 0.1 to 1000; after the outage, retries get all of this
+    /// capacity [default: no limit]
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
     #[arg(long, help_heading = "More", value_name = "TIME", allow_hyphen_values = true, help = setting_help("MAX_AGE"))]
@@ -84,7 +84,7 @@ impl PlanArguments {
     ///
     /// # Errors
     ///
-    /// Fails if the handler would refuse a value, with the handler's errors.
+    /// Fails with the handler's errors if the handler would refuse a value.
     fn policies(&self) -> Result<Policies, Vec<SettingError>> {
         let given =
             [("max-age", &self.max_age), ("max-retries", &self.max_retries), ("policies", &self.policies)];
@@ -93,7 +93,7 @@ impl PlanArguments {
     }
 }
 
-/// Returns those settings of a policy that a plan does not change.
+/// Returns the settings that are the same in every policy of a plan. `MAX_AGE` and `MAX_RETRIES` come from `policy`.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -124,7 +124,7 @@ pub struct Recommended {
 ///
 /// # Errors
 ///
-/// Fails if arguments were refused, or if a run broke an invariant.
+/// Fails if an argument is refused, or if a run breaks an invariant.
 pub fn recommended(
     arguments: &PlanArguments,
     progress: &(impl Fn(usize, usize) + Sync),
@@ -158,12 +158,13 @@ impl Recommended {
         words::figures(&self.plan)
     }
 
-    /// Returns the settings as stack parameters and as construct properties; `None` if no policy meets the goal.
+    /// Returns the settings as stack parameters and as properties of the CDK construct; `None` if no policy meets the
+    /// goal.
     pub fn deployed(&self) -> Option<(String, String)> {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// Formats the settings for pasting from a terminal into a deployment; empty if no policy meets the goal.
+    /// Formats the settings for the terminal, ready to paste into a deployment; empty if no policy meets the goal.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
@@ -227,8 +228,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
 }
 
 /// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
-/// Its goal is an example, which readers should replace. `own_policy` is the value of `--policies` and the function to
-/// plan for.
+/// Its goal is an example for readers to replace. `own_policy` is the value of `--policies`, and the function to plan
+/// for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];

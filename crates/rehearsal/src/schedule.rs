@@ -14,11 +14,11 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Maximum number of retries for which the table has a row for each retry.
+/// If there are more retries than this, the table shows only some of them.
 const ROWS: usize = 32;
-/// If there are more than [`ROWS`] retries, this many retries at the start have a row each.
+/// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// If there are more than [`ROWS`] retries, about this many later retries have a row. These retries have round numbers.
+/// Approximate number of later retries, those with round numbers, in a table that shows only some retries.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -26,13 +26,13 @@ pub fn chart(policy: &Policy) -> Chart {
     plot::chart(policy, &of_few_events(policy, 1))
 }
 
-/// Makes a policy's schedule for an HTML page. It follows a tenth of the events that `comeback schedule` follows, which
-/// gives the time in flight to within a few percent.
+/// Creates a policy's schedule for an HTML page. The schedule follows a tenth of the events that `comeback schedule`
+/// follows, which is enough to give the time in flight to within a few per cent.
 pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
     Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }
 
-/// Describes the policy and the number of followed events, in a headline of two lines.
+/// Describes the policy and the number of events followed, in a headline of two lines.
 pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
     let ceilings: Vec<String> = policy
@@ -94,9 +94,9 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Returns the time axis of a schedule, which starts at the first retry. If `MAX_RETRIES` ends the retries long before
-/// `MAX_AGE`, the axis ends at the last retry, otherwise at `MAX_AGE`. The axis is logarithmic if the gaps between
-/// retries grow, and linear if the gaps are even.
+/// Returns the time axis of a schedule. If the gaps between retries grow, the axis is logarithmic and starts at about
+/// the first retry. If the gaps are even, the axis is linear and starts at 0. The axis ends at `MAX_AGE` or, if
+/// `MAX_RETRIES` ends the retries long before that, soon after the last retry.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
     let first = times().next().map_or(1, |time| time.p5);

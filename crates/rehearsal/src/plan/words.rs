@@ -11,12 +11,12 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// The mark, in a plan's table, of the cheapest policy that meets the goal.
+/// Mark of the cheapest policy that meets the goal, in a plan's table.
 const CHEAPEST: &str = "▸ ";
-/// The mark, in a plan's table, of the default policy.
+/// Mark of the default policy, in a plan's table.
 const DEFAULTS: &str = "○ ";
 
-/// Describes the goal and the number of compared policies, in a headline of two lines.
+/// Describes the goal and the number of policies compared, in a headline of two lines.
 pub fn headline(plan: &Plan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
@@ -39,7 +39,7 @@ pub fn headline(plan: &Plan) -> String {
 /// Column headings for the cells that [`rows`] returns.
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
-/// Returns a table of the unbeaten policies and the defaults, the fastest first.
+/// Returns a table of the unbeaten policies and the defaults, fastest first.
 pub(super) fn figures(plan: &Plan) -> Table {
     let rows = rows(plan);
     let column = |index: usize| rows.iter().map(|(_, cells)| cells[index].clone()).collect();
@@ -49,7 +49,7 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// Returns the unbeaten policies and the defaults, the fastest first, each with its cells as text.
+/// Returns the unbeaten policies and the defaults, fastest first, each with its cells as text.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
@@ -96,8 +96,8 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// Describes how the cheapest policy delays events that fail outside an outage; `None` unless that policy's base is
-/// longer than the default base.
+/// Describes how the cheapest policy delays events that fail outside an outage, if its `BASE_BACKOFF` is longer than
+/// the default; otherwise `None`.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
@@ -107,7 +107,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Formats a time. Shows the longest cap, which is 30 s less than 12 hours, as `12h`.
+/// Formats a time. The longest `MAX_BACKOFF`, which is 30 s less than 12 hours, becomes `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))

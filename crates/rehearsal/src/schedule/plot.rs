@@ -1,5 +1,5 @@
-//! Pictures of a policy's schedule, for a page and for the file that `comeback schedule` writes: the time of each
-//! retry. The file also shows how many events reach each retry.
+//! Pictures of a policy's schedule, which show the time of each retry. One is for a page, the other for the file that
+//! `comeback schedule` writes. The file also shows how many events reach each retry.
 
 use comeback_engine::Policy;
 use comeback_operate::durations;
@@ -20,7 +20,7 @@ const SIZE: (u32, u32) = (960, 720);
 const HEADER: u32 = 136;
 /// Width, in pixels, of the file's second plot, which shows the share of events that reach each retry.
 const SHARES: u32 = 280;
-/// Opacity of the band that covers nine events in ten.
+/// Opacity of the band that shows when nine events in ten are retried.
 const BAND: f64 = 0.4;
 
 /// Draws a row for each retry: its time, and the share of events that reach it.
@@ -34,7 +34,7 @@ pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
     })
 }
 
-/// Draws each retry as a band that covers nine events in ten, with a point at the mean.
+/// Draws each retry as a band, which shows when nine events in ten are retried, with a point at the mean.
 pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
     Chart {
         id: "schedule",

@@ -31,8 +31,8 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// A function that makes the operators who perform tasks in a run. The function returns `None` if there are no tasks.
-/// The program passes it in, because this crate cannot connect operators to an account.
+/// A function that creates the operators who perform a run's tasks, or returns `None` if there are no tasks. The
+/// calling program supplies the function, because this crate cannot connect operators to an account.
 pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 
 /// A checked scenario, its policies and, with `--vs`, the flags and policies to compare with.
@@ -68,7 +68,8 @@ impl SimulateArguments {
         Scenario { operators: operators(&tasks), ..scenario }
     }
 
-    /// Returns the command that repeats the run of one seed, and writes its report.
+    /// Returns the command that repeats the simulation with the seed `seed` and, with `--report`, writes the same
+    /// report.
     pub fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
@@ -113,10 +114,10 @@ pub struct SimulationFlags {
     /// Let each failure ask for a RetryAfter of this time; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
-    /// Run comeback retry at this moment of the run, in whole seconds: what waits by then is recalled
+    /// Run comeback retry at this time of the run, in whole seconds, to recall every waiting event
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_now: Option<Duration>,
-    /// Spread those retries over this time; at most 11h [default: 10m]
+    /// Spread the retries of --retry-now over this time; at most 11h [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = read_within, requires = "retry_now")]
     within: Option<Duration>,
     /// Minimum size of each payload, for the costs [default: about 100]
@@ -131,7 +132,7 @@ pub struct SimulationFlags {
     /// Maximum messages per batch, 1 to 10 [default: 10]
     #[arg(long, value_name = "N")]
     batch_size: Option<usize>,
-    /// Duration of the retry handler's run for a batch [default: 100ms]
+    /// Run time of the retry handler per batch [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     handler_run_time: Option<Duration>,
     /// Time until a poller receives a visible message [default: 20ms]
@@ -224,12 +225,12 @@ impl SimulationFlags {
 /// `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
 pub struct FaultFlags {
-    /// Inject every fault at random, except that SQS deletes a message for its age; with `storm`, fail each kind of call
-    /// completely for 1 to 60 minutes at a time
+    /// Inject every fault at random, except an early end of a message's retention; with `storm`, fail each kind of
+    /// call completely, for 1 to 60 minutes
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
-    /// Inject one fault at this rate, 0 to 1, only within this time of the run if given; repeatable. With --chaos, it
-    /// replaces that fault's rate. An unknown name lists all faults
+    /// Inject one fault at this rate, 0 to 1, throughout the run or from FROM until UNTIL; repeatable. With --chaos,
+    /// this replaces the fault's rate. An unknown name lists all faults
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read_fault)]
     faults: Vec<(Fault, Strikes)>,
     /// Run this many seeds, starting at --seed, on all cores, and stop at the first that breaks an invariant

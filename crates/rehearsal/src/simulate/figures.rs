@@ -14,7 +14,7 @@ pub fn headline(scenario: &Scenario) -> String {
     format!("{}; seed {}", assumptions(scenario), scenario.seed)
 }
 
-/// Describes the runs with many seeds in one line.
+/// Describes a series of runs, one for each seed, in one line.
 pub fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     let seeds = counted(seeds, "seed", "seeds");
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
@@ -78,7 +78,8 @@ pub struct Figure {
     pub tone: Tone,
 }
 
-/// Returns every figure that stays the same when a run is repeated. A rare figure is included only if a run has it.
+/// Returns every figure that stays the same when a run is repeated. Leaves out some figures, such as the number of
+/// moves, if they are zero in every run.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {
@@ -151,8 +152,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns the price list of a run. It has a row for each kind of call, for the compute time and for the logs, with the
-/// amount and the list price, and a last row with the total price.
+/// Returns the costs of a run: a row with the amount and the list price for each kind of call, for the compute and for
+/// the logs, and a last row with the total price.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {
@@ -206,7 +207,7 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Maximum number of rows in a table by time. In a table of a day, each row covers one hour.
+/// Maximum number of rows in a table over time. For a run of one day, each row covers one hour.
 const ROWS: usize = 24;
 
 /// Number of minutes per row, chosen so that there are at most 24 rows.

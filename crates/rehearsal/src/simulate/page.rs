@@ -42,7 +42,7 @@ struct Page {
     depth: Vec<String>,
     queue_charts: [Chart; 2],
     recovery: Option<(Chart, Table)>,
-    /// True if the policy was also run under every other jitter.
+    /// True if the policy was also run under other jitters.
     by_jitter: bool,
     life: Option<Chart>,
     /// The `comeback plan` command that looks for a policy that recovers sooner or costs less.

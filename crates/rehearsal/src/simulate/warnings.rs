@@ -10,7 +10,7 @@ use crate::simulate::figures::not_arrived;
 
 /// The pollers count as behind if there are more than this many batches of visible messages per poller.
 const BATCHES_BEHIND: u64 = 10;
-/// A warning is given if the pollers are behind for this many minutes in a row. A mere burst ends sooner.
+/// Number of consecutive minutes that the pollers must be behind before there is a warning. A mere burst ends sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Returns every warning about a run.
@@ -89,12 +89,12 @@ mod tests {
         Scenario { events: 1, batch_size: 2, in_flight_limit: LIMIT as usize, ..Scenario::default() }
     }
 
-    /// Makes a summary of a run that has these minutes.
+    /// Creates a summary of a run that has these minutes.
     fn summary(minutes: Vec<Minute>) -> Summary {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Makes `minutes` minutes with `visible` messages each, between two minutes without visible messages.
+    /// Creates `minutes` minutes with `visible` messages each, between two minutes without visible messages.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];

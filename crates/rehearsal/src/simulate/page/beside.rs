@@ -30,15 +30,15 @@ pub struct Beside {
     pub charts: Vec<Chart>,
     /// Tables of the outcomes and of the policies' settings.
     pub outcome: Vec<Table>,
-    /// Table of calls and compute, with their list price.
+    /// Table of calls and compute, with their list prices.
     pub cost: Table,
-    /// Sentences about the retries, and about the events that would wait.
+    /// Sentences about the retries, and about the events that would wait if the target stayed down.
     pub load: Vec<String>,
 }
 
-/// Runs both policies. `rate` is the number of failing events a second in the sentences about waiting events; `None`
-/// stands for the run's own rate. `watch` receives the number of a run, 0 or 1, and its virtual duration, and returns
-/// the watcher for that run.
+/// Runs both policies. In the sentences about waiting events, `rate` is the number of events that fail each second;
+/// `None` stands for the run's own rate. `watch` receives the number of a run, 0 or 1, and the run's virtual duration,
+/// and returns the run's watcher.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

@@ -35,18 +35,18 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// Returns the start of a point, in seconds since the run's start.
+    /// Returns the time at which a point's first minute begins, in seconds since the run's start.
     fn edge(&self, point: usize) -> f64 {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line on which each value lasts for the minutes of its point. A corner is a time,
-    /// in seconds since the run's start, and a value.
+    /// Returns the corners of a step line on which each value lasts for all minutes of its point. A corner is a value
+    /// with its time, in seconds since the run's start.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns the values at each point, with the point's time. `text` returns a point's values in words.
+    /// Returns the values to show at the pointer for each point. `text` returns a point's values in words.
     pub(super) fn values(
         &self,
         points: usize,

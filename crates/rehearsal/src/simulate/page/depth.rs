@@ -31,7 +31,7 @@ const DELAYED: Count =
 const VISIBLE: Count =
     Count { name: "visible", of: |minute| minute.visible, line: LineStyle::Thin, colour: ORANGE };
 
-/// Draws the depth of the queue over time, and its in-flight limit.
+/// Draws the number of messages in the queue over time, and the in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key::of_line(count.line, count.colour(side), count.name_in(side));
@@ -96,7 +96,7 @@ impl Count {
         if side.name.is_empty() { self.name.into() } else { format!("{}, {}", side.name, self.name) }
     }
 
-    /// Returns the largest number of messages within each point of the time axis.
+    /// Returns, for each point of the time axis, the largest number of messages in any of its minutes.
     fn points(&self, side: &Side, time: &OverTime) -> Vec<u32> {
         side.summary.minutes.chunks(time.step).map(|minutes| self.most(minutes)).collect()
     }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::flags::PolicyFlags;
 
-    /// Makes a run of ten events in which `delayed` messages are delayed in the second minute.
+    /// Simulates a run of ten events in which `delayed` messages are delayed in the second minute.
     fn side(delayed: u32) -> (Scenario, Side) {
         let scenario = Scenario { events: 10, ..Scenario::default() };
         let flags = PolicyFlags::default();

@@ -14,7 +14,7 @@ use crate::simulate::page::runs::Side;
 
 /// Number of steps in which a line is drawn. More steps would not be visible.
 const POINTS: usize = 200;
-/// Number of moments whose values the pointer shows.
+/// Number of points in time for which the pointer shows values.
 const MOMENTS: usize = 100;
 
 /// A line of the recovery chart: the delays of one run's delivered events.
@@ -34,12 +34,13 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs under other jitters. A compared policy with one of these jitters keeps its own colour.
+/// Colours of the runs under other jitters. The compared policy's run, if it is one of them, has that policy's colour
+/// instead.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: first the policy under its own jitter, then under each other jitter. A compared policy
-/// that differs in more than its jitter comes last. A compared policy keeps its usual colour. Without other jitters,
-/// the first run has the policy's own name.
+/// Returns the runs to draw: the policy's own run, its runs under other jitters and, last, the compared policy's run if
+/// it is not among these. The compared policy's run keeps its usual colour. Each run is named after its jitter, but the
+/// compared policy and a policy without runs under other jitters keep their own names.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -68,14 +69,14 @@ fn own_name(side: &Side) -> String {
     if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
 }
 
-/// Returns the run of each side under its own name.
+/// Returns the run of each compared policy, under the policy's own name.
 pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
     sides.iter().map(recovery).collect()
 }
 
-/// Draws a line for each run. The line shows which share of the outage's events were delivered, over the time since the
-/// end of the outage. `size` is in pixels.
+/// Draws a line for each run. The line shows the share of the outage's events that were delivered, over the time since
+/// the end of the outage. `size` is in pixels.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
@@ -100,7 +101,7 @@ pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
 }
 
 impl RecoveryLine<'_> {
-    /// Returns the percentage of events that were delivered by a moment, given in seconds since the end of the outage.
+    /// Returns the percentage of events that were delivered within this many seconds after the end of the outage.
     fn delivered_by(&self, seconds: f64) -> f64 {
         self.percent(self.delays_ms.partition_point(|ms| *ms as f64 / 1e3 <= seconds))
     }

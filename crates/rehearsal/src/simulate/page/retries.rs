@@ -25,7 +25,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     [chart(scenario, sides, (SIZE, false)), logarithmic]
 }
 
-/// Draws the retries over time, in a chart of `size`, in pixels. If `log` is true, the vertical axis is logarithmic.
+/// Draws the retries over time. `size` is in pixels. If `log` is true, the vertical axis is logarithmic.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32), bool)) -> Chart {
     let time = OverTime::of(&sides[0].summary);
     let lines: Vec<Counts> = sides
@@ -64,7 +64,7 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// A line of the chart: the number of retries within each point of the time axis.
+/// A line of the chart: the number of retries in the minutes of each point of the time axis.
 pub(super) struct Counts<'a> {
     /// The line's name; empty if there is only one line.
     pub(super) name: &'a str,

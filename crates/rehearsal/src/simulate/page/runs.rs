@@ -17,14 +17,15 @@ use crate::schedule::of_few_events;
 pub struct Runs {
     /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
-    /// Runs of the policy with each other jitter. Empty if there is no outage, because there is no recovery to show.
+    /// Runs of the same policy under other jitters. Empty if there is no outage, because there is no recovery to show.
     /// Also empty if an entry of `POLICIES` sets a jitter, because the stack's jitter does not affect that entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
 /// One of the compared policies, with its run.
 pub(super) struct Side {
-    /// The side's name: the settings that differ from the other policy's. Empty if there is only one policy.
+    /// The policy's name, usually the settings in which it differs from the other policy. Empty if there is only one
+    /// policy.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
@@ -73,7 +74,7 @@ impl Runs {
     }
 }
 
-/// Returns for each policy the settings in which it differs from the other policy: `jitter full, max-backoff 1h`.
+/// Returns, for each policy, the settings in which it differs from the other policy: `jitter full, max-backoff 1h`.
 fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [String; 2] {
     let settings = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
     let differing: Vec<_> = settings.into_iter().filter(|(_, one, other)| one != other).collect();
@@ -107,7 +108,8 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Makes a sentence about each side. If all sentences are equal, returns only one sentence, without a side's name.
+/// Writes a sentence about each compared policy, after the policy's name. If all sentences are equal, returns only one,
+/// without a name.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -127,27 +129,27 @@ impl Side {
         Self { name, colour, flags, policies, summary, schedule }
     }
 
-    /// Puts the side's name, if it has one, before a sentence.
+    /// Puts the policy's name, if it has one, before a sentence.
     pub(super) fn say(&self, sentence: &str) -> String {
         if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
     }
 }
 
-/// Returns a legend with one entry for each side; empty if there is only one side.
+/// Returns a legend with an entry for each compared policy; empty if there is only one policy.
 pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     let compared = sides.iter().filter(|side| !side.name.is_empty());
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// Caption and column headings of a table that compares the sides.
+/// Caption and column headings of a table that compares policies.
 pub(super) struct Headings<'a> {
     pub(super) caption: &'a str,
     pub(super) labels: &'a str,
-    /// Heading of the column of figures if there is only one side.
+    /// Heading of the column of figures if there is only one policy.
     pub(super) figures: &'a str,
 }
 
-/// Makes a table with a row for each label and a column for each side.
+/// Creates a table with a row for each label and a column for each compared policy.
 pub(super) fn table(
     headings: Headings<'_>,
     labels: Vec<String>,

@@ -1,4 +1,4 @@
-//! Tiles and tables of the simulation report, and the calculation of how many events can wait.
+//! Tiles and tables of the simulation report, and sentences about how many events would wait.
 
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};
@@ -50,7 +50,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Returns a table of the events' outcomes, with the calls and the time that the events took.
+/// Returns a table of the events' outcomes and of the run's other figures.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
@@ -63,7 +63,7 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table of calls and compute, with their list price.
+/// Returns a table of calls and compute, with their list prices.
 pub(super) fn cost(sides: &[Side]) -> Table {
     let [what, calls, usd] = COST_HEADER;
     let mut columns =
@@ -75,7 +75,7 @@ pub(super) fn cost(sides: &[Side]) -> Table {
     Table { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
 }
 
-/// Rates to show in addition to the run's own rate, in events a second.
+/// Arrival rates to show in addition to the run's own rate, in events a second.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 
 /// Describes how many events would wait at the run's own rate of arrivals if the target stayed down.
