@@ -32,7 +32,7 @@ pub(crate) struct ContentionArguments {
     /// Backoff strategies: none, exponential, equal, full, decorrelated [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     strategy: Vec<Strategy>,
-    /// Runs per number of clients and strategy [default: 100, above 1000 clients 1]
+    /// Runs per number of clients and strategy [default: 100, or 1 for more than 1000 clients]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// Seed for everything random
@@ -82,8 +82,8 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
         .map_err(CommandFailure::refused)?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
-        // Prints the whole object on one line, with each number in the shortest form that parses to the same value. The
-        // published Python program prints numbers in the same form.
+        // Prints the whole object on one line, with each number in the shortest form that parses to the same value, as
+        // the published Python program does.
         print_json_line(&report)?;
     } else {
         let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
@@ -107,8 +107,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the study as CSV, with a row for each point: a number of clients and a strategy. A row for a single run has
-/// no standard errors.
+/// Writes the study as CSV, with a row for each combination of a number of clients and a strategy. A row for a single
+/// run has no standard errors.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

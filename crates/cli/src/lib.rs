@@ -13,7 +13,8 @@
 //! | `contention` | `comeback contention`: compares backoff strategies on one contended row |
 //! | `operate` | the subcommands that work on a deployment, behind the feature `operate` |
 //! | `ui` | `comeback ui`: starts the console, behind the feature `console` |
-//! | `signals` | listens for Ctrl-C and SIGTERM |
+//! | `terminal` | prints answers and carries out changes, behind the feature `operate` |
+//! | `signals` | listens for Ctrl-C and SIGTERM, behind the feature `console` |
 //! | `flags` | parses times given as flags, and warns about policies that match no function |
 //! | `input` | reads the files given to a command |
 //! | `output` | writes results as JSON and as files |
@@ -144,7 +145,7 @@ pub fn main() -> ExitCode {
     failure.report()
 }
 
-/// The `clap` definition of the command line, from which `examples/manual.rs` makes completions and manual pages.
+/// The `clap` definition of the command line, from which `examples/manual.rs` generates completions and manual pages.
 #[must_use]
 pub fn command_line() -> clap::Command {
     Arguments::command()
@@ -171,7 +172,7 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
         _ => Vec::new(),
     };
     if !tips.is_empty() {
-        // The refused flag belongs to another subcommand, so clap's suggestion of a similar flag would be wrong.
+        // The refused argument belongs to another subcommand, so clap's suggestion of a similar flag would be wrong.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
@@ -205,7 +206,7 @@ fn is_file(positional: &Arg) -> bool {
     positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
-/// A tip such as `'comeback replay' takes a file: Run the retry handler on recorded SQS events`.
+/// A tip such as `'comeback replay' takes a file: Show what the retry handler does with recorded messages`.
 fn tip(subcommand: &clap::Command, what: &str) -> StyledStr {
     let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
     format!("'comeback {}' takes {what}: {about}", subcommand.get_name()).into()

@@ -18,7 +18,7 @@ use session::run_in_session;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperateCommand {
-    /// Route a function's failures to Comeback; previews, confirms, applies and verifies
+    /// Route a function's failures to Comeback: preview, confirm, apply and verify
     ///
     /// If a run is interrupted, run it again. The function's previous settings are stored in its tags, and `detach`
     /// restores them.
@@ -50,9 +50,9 @@ pub(crate) enum OperateCommand {
     Trace(trace::TraceArguments),
     /// Pause retries of one function or all, or list who paused what and why
     ///
-    /// Retries are held, also those of events that already wait. New events still run, and are held if they fail. A pause
-    /// uses up no retry and does not count towards MAX_AGE. But SQS keeps a message for only 14 days, so an event is
-    /// dead-lettered once its message is 13 days and 12 hours old.
+    /// Retries are held, including those of events that are already waiting. New events still run, and are held if they
+    /// fail. A pause uses up no retry and does not count towards MAX_AGE. But SQS keeps a message for only 14 days, so
+    /// an event is dead-lettered once its message is 13 days and 12 hours old.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
@@ -70,14 +70,15 @@ pub(crate) enum OperateCommand {
     Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled
     ///
-    /// Nothing is deleted: a cancelled event can be redriven or discarded like any other dead-letter. Without --key, this
-    /// reaches what has failed so far; with it, also what these events fail with later.
+    /// Nothing is deleted: a cancelled event can be redriven or discarded like any other dead-letter. Without --key,
+    /// this reaches only events that have already failed; with it, also later failures of these events.
     #[command(after_help = request::CANCEL_EXAMPLES)]
     Cancel(request::CancelArguments),
     /// List what operators changed, when and why
     ///
-    /// Every change that a terminal or the console makes is recorded as a line in the handler's log group, for as long as
-    /// that keeps its lines. A change is recorded when it ends, so one whose program was killed is not.
+    /// Every change made in a terminal or in the console is recorded as a line in the handler's log group, and stays
+    /// listed for as long as the group keeps that line. A change is recorded when it ends, so one whose program was
+    /// killed is not.
     #[command(after_help = history::EXAMPLES, mut_args(session::without_yes))]
     History(history::HistoryArguments),
     /// List, show, redrive, discard and import dead-letters

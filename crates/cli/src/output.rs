@@ -30,7 +30,8 @@ pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFail
     Ok(())
 }
 
-/// JSON formatter that escapes strings as [`shown_json`] does, also in a payload, which is copied as it is.
+/// JSON formatter that escapes strings as [`shown_json`] does, including those in a payload, which is otherwise copied
+/// as it is.
 struct Escaping;
 
 impl Formatter for Escaping {
@@ -64,7 +65,7 @@ pub(crate) fn print(json: &str) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Creates a file, and its folder if the folder is missing.
+/// Creates a file, and its folder if that is missing.
 pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).map_err(|problem| CommandFailure::write(folder, problem))?;

@@ -118,7 +118,7 @@ fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Com
     flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()).into())
 }
 
-/// Prints the file's event with its times shifted, for `--shift-to-now`.
+/// Prints a file's event with its times shifted, for `--shift-to-now`.
 fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), CommandFailure> {
     let [(path, Recorded { event, batch, .. })] = files else {
         return Err(CommandFailure::refused("--shift-to-now takes one file"));
@@ -128,7 +128,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
         .at
         .or_else(|| last_due(batch, &policies))
         .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always adds").refused())?;
-    // Bypasses `anstream`, because `anstream` drops the character DEL.
+    // Bypasses `anstream`, which would drop the character DEL.
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();
     out.write_all(json_for(is_terminal, &shifted(event, moment, now())).as_bytes())?;
@@ -184,7 +184,7 @@ pub struct MessageDecision {
     pub due: Option<String>,
     /// New visibility timeout of the message, in seconds; `None` if the handler does not change the timeout.
     pub visibility_timeout: Option<u64>,
-    /// Delay with which the message is moved, in seconds; `None` if the message is not moved.
+    /// Delay of the copy if the message is moved, in seconds; `None` if the message is not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
     /// Reason for the decision, in words.
@@ -192,8 +192,8 @@ pub struct MessageDecision {
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages, with the handler's clock at `at`. If `at` is `None`, the clock is at the
-    /// moment when the last message is due.
+    /// Runs the handler on a file's messages, with the handler's clock at `at`. If `at` is `None`, the clock shows the
+    /// time when the last message is due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
         let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
@@ -249,8 +249,8 @@ impl MessageDecision {
     }
 }
 
-/// Returns a note that says why the handler ignores the `RetryAfter` in the function's error. Returns an empty string
-/// if the handler ignores no `RetryAfter`.
+/// Returns a note that says why the handler ignores the `RetryAfter` in the function's error; empty if the handler does
+/// not ignore one.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -282,7 +282,7 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Returns the moment when the last message of a batch is due; `None` for a batch without messages. A message that is
+/// Returns the time when the last message of a batch is due; `None` for a batch without messages. A message that is
 /// received for the first time counts as due when it was sent. A message that is received again is due when its backoff
 /// ends or, if no retry will follow, at its first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {

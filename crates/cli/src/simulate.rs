@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
         return run_seeds(arguments, &scenario, &policies, seeds);
     }
     let repeat = arguments.repeat(scenario.seed);
-    // The report's file is created before the runs, so that a path that cannot be written is refused at once.
+    // The report's file is created before the runs, so that a path that cannot be written fails at once.
     let page_path = arguments.simulation.report.as_deref();
     let page_file = page_path.map(|path| Ok::<_, CommandFailure>((create(path)?, path))).transpose()?;
     let mut watched = (virtual_time(&scenario, ""), Lives::default());

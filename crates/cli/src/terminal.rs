@@ -43,8 +43,8 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Formats a block of a layout for the terminal. Returns an empty string for a long list, a note or a warning, because
-/// other functions print these.
+/// Formats a block of a layout for the terminal. Returns an empty string for a long list, a note or a warning, which
+/// other functions print.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -85,8 +85,8 @@ fn series(series: &Series) -> String {
 /// Bars from the lowest to the highest. A count of zero is shown as a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Formats a timeline with a line for each moment, under a heading for each day. Indents a moment's log lines as far as
-/// the moment's text.
+/// Formats a timeline with a line for each moment, under a heading for each day. A moment's log lines are indented as
+/// far as its text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -103,7 +103,7 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Returns a part of the moment's RFC 3339 text, such as the time of day. `part` is a range of characters.
+/// Returns a part of a time's RFC 3339 text, such as the time of day. `part` is a range of characters.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
@@ -212,7 +212,8 @@ pub(crate) async fn change<C: Change + 'static>(
     result
 }
 
-/// Plans and performs a change. Replaces `objects` with the JSON objects that describe what was planned or done so far.
+/// Plans and performs a change. Replaces `objects` with JSON objects that describe what has been planned or done so
+/// far.
 async fn planned_and_performed<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,
@@ -245,7 +246,7 @@ async fn planned_and_performed<C: Change + 'static>(
     }
 }
 
-/// The JSON members that the command adds to the members of a plan or a result.
+/// The JSON members that the command adds to those of a plan or a result.
 fn members(dry_run: Option<bool>, not_recorded: Option<&Failure>) -> String {
     let mut members = json!({"not_recorded": not_recorded.map(|failure| failure.text().to_string())});
     if let Some(dry_run) = dry_run {
@@ -265,7 +266,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::tables::tests::{HOSTILE, is_obeyed_anywhere};
 
-    /// Formats an answer as a terminal without colours shows it.
+    /// Formats an answer as it looks in a terminal without colours.
     pub(crate) fn plain(answer: &impl Answer) -> String {
         let mut text = String::new();
         let say = |part: &str| {

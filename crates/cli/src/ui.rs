@@ -1,4 +1,4 @@
-//! `comeback ui`: starts the console, a web page for the browser on this machine.
+//! `comeback ui`: starts the console, which serves web pages to a browser on this machine.
 
 use clap::Args;
 use comeback_console::{Options, serve};

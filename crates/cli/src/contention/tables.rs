@@ -40,12 +40,12 @@ fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
     table
 }
 
-/// Returns the strategies of a study, in the order in which they first appear.
+/// Returns the strategies of a study, in order of first appearance.
 pub(super) fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }
 
-/// Returns the distinct values, in the order in which they first appear.
+/// Returns the distinct values, in order of first appearance.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {

@@ -79,7 +79,7 @@ struct ListArguments {
     /// Also list each dead-letter; implied by any filter
     #[arg(long)]
     each: bool,
-    /// Maximum dead-letters to list
+    /// Maximum number of dead-letters to list
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
@@ -129,7 +129,7 @@ struct RedriveArguments {
     /// All dead-letters
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
-    /// Maximum dead-letters a second
+    /// Maximum number of dead-letters per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::REDRIVE, value_parser = Pace::read)]
     rate: Pace,
     /// Maximum number of dead-letters
@@ -181,7 +181,7 @@ struct DiscardArguments {
     /// All dead-letters, and messages that are not Comeback's
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
-    /// Maximum dead-letters a second
+    /// Maximum number of dead-letters per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
     rate: Pace,
     /// Maximum number of dead-letters
@@ -215,7 +215,7 @@ struct ImportArguments {
     /// File that `comeback dead discard --export` wrote, or - for standard input, which cannot be continued after a stop
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Maximum dead-letters a second
+    /// Maximum number of dead-letters per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
     rate: Pace,
     /// Show what would be imported without importing it

@@ -17,7 +17,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArguments {
-    /// Only changes of this time [default: all that the handler's log has kept]
+    /// Only changes made within this time [default: all that the handler's log has kept]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     since: Option<Duration>,
     #[command(flatten)]

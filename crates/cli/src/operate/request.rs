@@ -1,5 +1,5 @@
-//! `comeback retry` and `comeback cancel`: request that waiting events are retried now or dead-lettered, or withdraw such
-//! requests.
+//! `comeback retry` and `comeback cancel`: request that waiting events be retried now or dead-lettered, or withdraw
+//! such requests.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

@@ -104,7 +104,7 @@ impl Session {
         print_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Prints a command's JSON object like [`print`](Self::print), with the members of objects that are JSON text.
+    /// Like [`print`](Self::print), but takes the members from objects that are already JSON text.
     pub(crate) fn print_text(
         &self,
         objects: &[String],
@@ -146,8 +146,7 @@ pub(crate) fn run_in_session(
         }
         command(session).await
     });
-    // After Ctrl-C during a prompt, a thread still waits for a line of input. The shutdown must not wait for that
-    // thread.
+    // After Ctrl-C during a prompt, a thread still waits for a line of input. The shutdown must not wait for it.
     runtime.shutdown_background();
     if let Err(failure) = &result
         && common.json
@@ -186,8 +185,8 @@ fn print_object(
     print(&joined(std::iter::once(&head).chain(objects)))
 }
 
-/// Joins JSON objects into one that has the members of all. Joins them as text, so that every byte of a payload stays
-/// the same.
+/// Joins JSON objects into one object that has the members of all of them. Joins them as text, so that every byte of a
+/// payload stays the same.
 fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     let members = |object: &'o String| object.strip_prefix('{')?.strip_suffix('}');
     let members = objects.into_iter().map(|object| members(object).expect("BUG: not an object"));
@@ -195,7 +194,7 @@ fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Asks the operator to confirm a plan. With `--yes`, asks only a question that the operator must answer in person.
+/// Asks the operator to confirm a plan. With `--yes`, asks only if the operator must answer the question in person.
 /// Fails if the operator declines, if standard input is not a terminal, or if the command prints JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;

@@ -72,7 +72,7 @@ fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(records.get()).ok()
 }
 
-/// Returns true if the list contains SQS messages. S3 and SNS events, which may be the payload of a target, also have a
+/// Returns true if the list contains SQS messages. A target's payload may be an S3 or SNS event, which also has a
 /// member `Records`.
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
@@ -146,8 +146,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Makes a message with a failure record as its body. The message gets the record's request id as its id. If the
-    /// record has no request id, makes an id from `number`, the number of earlier messages in the event.
+    /// Makes a message with a failure record as its body. The message's id is the record's request id or, if the record
+    /// has none, is made from `number`, the number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -258,8 +258,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Parses a file's text that contains one message. Returns the message, and true if the message's times are
-    /// assumed.
+    /// Parses the text of a file with one message. Returns the message, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

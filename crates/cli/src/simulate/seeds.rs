@@ -19,8 +19,8 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// Number of seeds in a group. A group's runs are simulated in parallel. If several seeds of a group break an
-/// invariant, the first seed in order is reported, so that the same arguments always give the same report.
+/// Number of seeds in a group, whose runs are simulated in parallel. If several seeds of a group break an invariant,
+/// the first in order is reported, so that the same arguments always give the same report.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(
@@ -61,7 +61,7 @@ pub(super) fn run_seeds(
     Ok(())
 }
 
-/// Totals over the runs with all seeds. The JSON members come in the order of the fields.
+/// Totals over the runs of all seeds. The JSON members come in the order of the fields.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
     first_seed: u64,

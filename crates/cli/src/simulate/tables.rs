@@ -81,7 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar in proportion to `count`; `most` fills the whole width. Any count above 0 is visible.
+/// A bar with a length proportional to `count`; `most` fills the whole width. Any count above 0 is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -170,7 +170,8 @@ fn the_readme_says_when_the_demo_recovers() {
     assert!(prose("README.md").contains(&sentence), "the README does not say: {sentence}");
 }
 
-/// `docs/limits-and-costs.md` names sources for the README's table, and `comeback` computes the same price for waiting.
+/// `docs/limits-and-costs.md` gives a source for each row of the README's table. The price for waiting in that table is
+/// the price that `comeback` computes.
 #[test]
 fn the_readmes_table_has_sources_and_todays_price() {
     let readme = read("README.md");

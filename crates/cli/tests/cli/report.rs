@@ -212,7 +212,7 @@ fn no_paragraph_is_repeated() {
         let text = |text: &&str| -> String {
             let text = text.split_once("</").expect("it ends").0;
             let text = text.split_once("\">").map_or(text, |(_, text)| text);
-            // Removes the policy's name from the front of the text.
+            // Removes the policy's name from the beginning of the text.
             text.split_once(": ").map_or(text, |(_, said)| said).to_owned()
         };
         let mut texts: Vec<String> = texts.iter().map(text).filter(|text| !text.is_empty()).collect();
