@@ -1,8 +1,8 @@
-//! Signs browsers in to the console with one-time codes, and keeps their sessions.
+//! Signs browsers in to the console with one-time codes, and keeps track of their sessions.
 //!
-//! A session is a cookie and a form secret. Browsers send a cookie to every port of a host, so a page of another
-//! program on this machine can make the browser send it. A POST therefore also needs the form secret, which is a hidden
-//! field in each form.
+//! A session has a cookie and a form secret. The cookie alone proves nothing: browsers send it to every port of a host,
+//! so another program's page on this machine can trigger a request with the cookie. A POST therefore also needs the
+//! form secret, which is a hidden field in each form.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -44,11 +44,10 @@ fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
-/// The session of one signed-in browser.
 #[derive(Debug)]
 pub(super) struct BrowserSession {
     cookie: String,
-    /// The session's secret. Each form on the session's pages has it in a hidden field.
+    /// A secret that every form shown in this session has in a hidden field.
     pub(super) form_secret: String,
 }
 
@@ -62,7 +61,7 @@ pub(super) struct Access {
     cookie_name: String,
     codes: RefCell<Vec<(String, Timestamp)>>,
     sessions: RefCell<Vec<Arc<BrowserSession>>>,
-    /// Notifies the tasks that wait until a browser signs in with a code.
+    /// Notified when a browser signs in with a code.
     used: Rc<Notify>,
 }
 

@@ -1,4 +1,4 @@
-//! The page that lists the changes that operators made, like `comeback history`.
+//! The page that lists what operators have changed. `comeback history` prints the same list.
 
 use askama::Template;
 use axum::Router;

@@ -1,5 +1,5 @@
-//! Pages that make a change, such as pausing a function. They show a form, then the plan with its question, and perform
-//! the change.
+//! Pages that make a change, such as pausing a function. They show a form, then the plan and a question to confirm it,
+//! and then perform the change.
 //!
 //! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the same
 //! as the one shown.
@@ -47,31 +47,31 @@ pub(super) struct ChangeForm {
     pub(super) inputs: &'static [Input],
     /// Parses the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// Path of the page that the *Back* link opens when the change has ended.
+    /// Path of the page that the *Back* link opens once the change has ended.
     pub(super) back: &'static str,
 }
 
-/// A field of a form, and the command-line argument that the field replaces.
+/// A field of a form, and the command-line argument that it corresponds to.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) argument: Argument,
-    /// Common values. Each has the label of a button that shows the plan for the value.
+    /// Common values and their button labels. A button shows the plan for its value.
     pub(super) choices: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// `--flag=value` if the field is filled in.
+    /// The flag with this name, as in `--name=value`. Left out if the field is empty.
     Flag(&'static str),
-    /// `--flag=value` for each filled-in field that has the input's name. The form has an empty field for one more
-    /// value.
+    /// The flag with this name, which may be repeated. The form has a field for each value, and an empty field to add
+    /// another value.
     Each(&'static str),
-    /// The value as an operand, or `--all` if the value is `*`.
+    /// A function's name as a positional argument, or `--all` if the field's value is `*`.
     FunctionOrAll,
-    /// The value as an operand.
+    /// The field's value as a positional argument.
     Operand,
 }
 
@@ -94,12 +94,11 @@ impl Input {
         fields.read(self.name, self.label, read)
     }
 
-    /// Returns true if the field names a function.
     pub(super) fn is_function(&self) -> bool {
         self.name == "function"
     }
 
-    /// Values of the fields that the form shows for this input, in order.
+    /// The value of each field that the form shows for this input, in the form's order.
     pub(super) fn values(&self, fields: &Fields) -> Vec<String> {
         match self.argument {
             Argument::Each(_) => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
@@ -130,8 +129,8 @@ impl ChangeForm {
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    /// The `comeback` command line that makes the form's change. Each value is quoted as one word and cannot be read as
-    /// a flag.
+    /// The `comeback` command line that makes the same change as the form. Each value is quoted as one word and cannot
+    /// be read as a flag.
     fn command(&self, fields: &Fields, place: &str) -> Command {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
@@ -164,8 +163,8 @@ impl ChangeForm {
                 None => None,
             }
         };
-        // The functions' names come from the handler's log, which may take a while to read, so the plan is made at the
-        // same time.
+        // The functions' names come from the handler's log, which may take a while to read. Meanwhile, the change is
+        // planned.
         let (offer, functions) = join(planned, functions(&visit.console)).await;
         let mut held = None;
         if self.command == CommandName::Resume && offer.as_ref().is_some_and(|offer| offer.question.is_some())
@@ -201,7 +200,8 @@ impl ChangeForm {
     }
 }
 
-/// The operator's console, screen and interrupt, with which a change is performed in the background.
+/// What a change needs while it runs in the background: the console, the screen for its output, and the interrupt that
+/// stops it.
 pub(super) struct Performer {
     pub(super) console: Console,
     pub(super) screen: Rc<PageScreen>,
@@ -209,7 +209,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// Connects an operator. The change's page shows the operator's progress.
+    /// Connects to the account. Returns an [`Operator`], whose progress is shown on the change's page.
     pub(super) async fn operator(&self) -> Result<Operator, Failure> {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }
@@ -234,7 +234,7 @@ impl Performer {
                     self.screen.show(layout);
                     return result;
                 }
-                // The operator has not agreed to the new plan, so `agree` fails.
+                // The operator has not agreed to the new plan, so the next call to `agree` fails.
                 Ended::Outdated(new) => planned = *new,
             }
         }
@@ -252,7 +252,8 @@ async fn functions(console: &Console) -> BTreeSet<String> {
     console.waiting(look).await.known().unwrap_or_default()
 }
 
-/// A sentence with the number of events that a pause holds now; `None` if the handler's log could not be read.
+/// A sentence that says how many events of the form's function a pause holds now. `None` if the form names no function,
+/// or if the handler's log could not be read.
 async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
@@ -275,7 +276,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Plans the change. If `asked` is a failure, the offer shows the failure.
+    /// Plans the change. If `asked` is a failure, or if planning fails, returns an offer with this failure and no plan.
     pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
@@ -313,7 +314,8 @@ struct ChangePage {
     command: String,
     once: String,
     offer: Option<Offer>,
-    /// A sentence with the number of held events; `None` if the number is unknown or not shown.
+    /// A sentence that says how many events a pause holds now. `None` if the number is unknown, or if this page does
+    /// not show it.
     held: Option<String>,
 }
 

@@ -27,8 +27,8 @@ use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
 
-/// State of the console that every page receives. axum requires `Send`; a `SendWrapper` is enough, because all pages
-/// run on one thread.
+/// The state of the console, which every page receives. axum requires it to be `Send`; a `SendWrapper` is enough,
+/// because all pages run on one thread.
 #[derive(Clone)]
 pub(super) struct Console(SendWrapper<Rc<Shared>>);
 
@@ -44,11 +44,11 @@ pub(super) struct Shared {
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// Traces, by the requested id. The second part of the key is true if the trace includes the function's own log
-    /// lines.
+    /// Cached traces. A key has the requested id and a flag. The flag is true if the trace includes the function's log
+    /// lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    /// Diagnoses, by the name of the checked function. The diagnosis of the whole deployment has the key `None`.
+    /// Cached diagnoses. A key is the name of the checked function, or `None` for the whole deployment.
     checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
@@ -71,7 +71,7 @@ type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 pub(super) enum Waiting<T> {
     /// The time when the log was read, and the result.
     Read { at: Timestamp, value: Result<T, Failure> },
-    /// Number of log pages read so far.
+    /// The first read is in progress. The value is the number of log pages read so far.
     Reading(u64),
 }
 
@@ -134,12 +134,13 @@ impl Console {
         self.account.get()
     }
 
-    /// The account's time or, before a page has connected to the account, this machine's time.
+    /// The current time by the account's clock or, before a page has connected to the account, by this machine's clock.
     pub(super) fn now(&self) -> Timestamp {
         self.account().map_or_else(now, Account::now)
     }
 
-    /// Connects an operator to this deployment. Fails without credentials. The next call then tries to connect again.
+    /// Connects to the account, unless an earlier call has, and returns an [`Operator`] for this deployment. Fails
+    /// without credentials; the next call then tries to connect again.
     pub(super) async fn operator(
         &self,
         follow: Rc<dyn Follow>,
@@ -149,13 +150,13 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// Connects an operator for a page that only reads. The operator has no interrupt, because the read ends when the
-    /// browser disconnects.
+    /// Like [`operator`](Self::operator), for a page that only reads. The [`Operator`] cannot be interrupted, which is
+    /// not needed, because the read ends when the browser disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
-    /// A command line for this deployment, to copy.
+    /// A command line for this deployment, for the operator to copy.
     pub(super) fn command<W: Into<String>>(
         &self,
         name: CommandName,
@@ -184,7 +185,7 @@ impl Console {
         Waiting::Read { at, value: value.map(look) }
     }
 
-    /// Marks every cached value as outdated, so that no page shows the state before a change.
+    /// Marks every cached value as outdated after a change, so that no page shows the old state.
     pub(super) fn has_changed(&self) {
         self.log.outdate();
         self.status.outdate();
@@ -207,8 +208,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// Returns the timeline of the event with the id `id`. If `logs` is true, the timeline includes the log lines that
-    /// the event's function wrote in every attempt. Otherwise, it includes only the lines of the last failed attempt.
+    /// Returns the timeline of the event `id`. If `logs` is true, the timeline includes the function's log lines from
+    /// every attempt, otherwise only those from the last failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
         let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };
@@ -233,7 +234,7 @@ impl Console {
         known.get(|| self.now(), async |_| doctor(&self.asking().await?, &examination).await).await
     }
 
-    /// The deployment's status, with the counts of the last few hours.
+    /// The deployment's status, including the history of its counts over the last few hours.
     pub(super) async fn status(&self) -> Read<Status> {
         let read =
             async |before: Option<Rc<Status>>| status(&self.asking().await?, true, before.as_deref()).await;

@@ -1,8 +1,9 @@
-//! The pages about dead-letters: a scan on request, its groups, and forms to redrive, discard and export dead-letters.
+//! The pages about dead-letters. They scan the queue on request, show the result in groups, and have forms to redrive,
+//! discard and export dead-letters.
 //!
 //! Reading dead-letters hides them from everybody for a while, so a page reads the dead-letter queue only if the
-//! operator requests it. A scan leaves a snapshot without payloads. Pages and plans use this snapshot. Only one action
-//! at a time reads the queue, because two actions would hide dead-letters from each other.
+//! operator requests it. A scan leaves a snapshot without payloads, which the pages and plans use. Only one action at a
+//! time reads the queue, because two would hide dead-letters from each other.
 
 mod change;
 mod dead_letter;
@@ -147,8 +148,7 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// Answers with the page of dead-letters. If the address has a `target`, the page shows only that function's
-/// dead-letters.
+/// Shows the page of dead-letters. If the address has a `target`, shows only that function's dead-letters.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);
@@ -239,8 +239,8 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
-/// The flags of a filter, as a command line shows them. A form's fields may hold any character, also a NUL, which no
-/// command line can have.
+/// The flags of a filter, formatted for a command line. Control characters are escaped, because a form's fields may
+/// contain even a NUL, which no command line can contain.
 pub(super) fn shown_flags(filter: &Filter) -> String {
     let flags = filter.flags();
     let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
@@ -301,7 +301,7 @@ struct DeadLettersPage {
     what: String,
     range: String,
     table: Table,
-    /// For each dead-letter in the table, the path of its page and its message id.
+    /// For each dead-letter in the table, its page's path, and its message id.
     paths: Vec<(String, String)>,
     earlier: Option<String>,
     later: Option<String>,

@@ -38,7 +38,7 @@ impl Demonstration {
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
-        // The clock starts only now, so that the time it took to build the account does not count.
+        // The clock starts only now, so that it does not run while the account is built.
         clock.begin();
         Self { demo, clock }
     }
@@ -48,18 +48,17 @@ impl Demonstration {
     }
 }
 
-/// A clock that runs at a multiple of real time. The clock stops if nobody reads it for [`UNWATCHED`].
+/// A clock that runs at a multiple of real time. It stops if nobody reads it for [`UNWATCHED`].
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
-    /// Moment when the clock was last read.
+    /// Real time when the clock was last read.
     read_at: Cell<Instant>,
     /// Notified when the pace or the time has changed.
     changed: Notify,
 }
 
-/// A clock's setting: the time to which the clock was last set, the moment when it was set, and the pace since that
-/// moment.
+/// A clock's setting: the real time when it was set, the time to which it was set, and its pace since then.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at: Instant,
@@ -88,7 +87,7 @@ impl FastClock {
         self.changed.notify_waiters();
     }
 
-    /// The clock's setting, with the time that the clock shows now.
+    /// Returns the clock's setting. Its `time` is the time that the clock shows now.
     fn read(&self) -> Set {
         let (mut set, at) = (self.set.get(), Instant::now());
         // If nobody has read the clock for longer than `UNWATCHED`, the clock ignores the time beyond that.
@@ -131,7 +130,7 @@ impl Clock for FastClock {
 }
 
 pub(super) fn routes() -> Router<Console> {
-    // The bar changes the demonstration, never the deployment, so a read-only console has the bar too.
+    // The bar changes only the demonstration, never a deployment, so a read-only console has it too.
     Router::new().route("/demo", form_that_reads(press))
 }
 

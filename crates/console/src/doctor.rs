@@ -1,5 +1,6 @@
-//! The page with the doctor's findings. Problems come first. Each has a fix, which the operator can start with a button
-//! or copy. All other findings are collapsed into one line. A fix that needs an SNS topic has a field for the topic.
+//! The page with the doctor's findings. Problems come first, each with a fix that the operator can start with a button
+//! or copy. All other findings are collapsed into one line. A fix that needs an SNS topic has a form field for the
+//! topic.
 
 use std::cmp::Reverse;
 
@@ -64,7 +65,7 @@ pub(super) fn mark(outcome: &Outcome) -> (&'static str, &'static str) {
 
 /// The doctor's findings about one function.
 pub(super) struct Findings<'d> {
-    /// Findings that are not ok, with the worst first.
+    /// Findings that are not ok, the worst first.
     pub(super) problems: Vec<&'d Finding>,
     pub(super) others: Vec<&'d Finding>,
 }

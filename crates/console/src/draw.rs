@@ -1,5 +1,5 @@
-//! Helpers for the macros in `templates/layout.html` that draw an answer. They return the CSS class for a tone, a
-//! shortened key, and the address of the page that belongs to a command.
+//! Helpers for the macros in `templates/layout.html`, which draw the output of a command. The helpers return the CSS
+//! class for a tone, a shortened key, and the address of the page that belongs to a command.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ pub(super) fn short_key(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// Stands for the name of a function in a suggested command.
+/// Placeholder for a function's name in a suggested command.
 const PLACEHOLDER: &str = "FUNCTION";
 
 /// The path of the page for a command; `None` if the console has no such page.
@@ -61,7 +61,7 @@ pub(super) fn address(command: &Command) -> Option<String> {
     })
 }
 
-/// The button for the first command in `text` that makes a change: the button's words, and the path of the change's
+/// The button for the first command in `text` that makes a change: the button's label, and the path of the change's
 /// plan. `None` if the text contains no such command.
 pub(super) fn button(text: &Text) -> Option<(String, String)> {
     text.spans().iter().find_map(|span| {

@@ -31,7 +31,7 @@ struct EventPage {
     frame: Frame,
     /// The event's life, or the reason why the event was not found.
     trace: Result<Rc<Trace>, Text>,
-    /// Path of this page with the function's own log lines; `None` if the page already shows these lines.
+    /// Path of the same page with the function's own log lines; `None` if the page already shows these lines.
     with_logs: Option<String>,
     /// The event's dead-letter; `None` unless the event is dead-lettered and the newest scan has it.
     dead: Option<OfEvent>,
@@ -205,7 +205,8 @@ fn is_wait(step: &Step) -> bool {
     matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The number of the attempt that a step belongs to, and the step's mark in the chart.
+/// The number of the attempt that a step belongs to, and the step's mark in the chart. If the number is `None`, the
+/// step belongs to the same attempt as the step before it.
 fn mark(step: &Step) -> (Option<u64>, Mark) {
     let what = match &step.happened {
         Happened::Failed => return (Some(step.attempt()), Mark::Failed),
@@ -222,7 +223,7 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
     }
 }
 
-/// Returns the last point in the chart, after the last step: the end of the wait, or the outcome of the last
+/// Returns the point that the chart shows after the last step: the end of the wait, or the outcome of the last
 /// invocation. `None` if nothing follows the last step.
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;

@@ -1,4 +1,4 @@
-//! The forms that pause and resume functions, retry waiting events now, cancel them, and attach and detach functions.
+//! The forms that pause, resume, attach and detach functions, and that retry or cancel waiting events.
 
 use axum::Router;
 

@@ -13,9 +13,9 @@ use crate::work::panicked;
 
 /// Time for which a value is fresh. A source is read at most once in this period.
 const FRESH_FOR: Duration = Duration::from_secs(5);
-/// Maximum age at which a slow value is shown while the next value is read.
+/// Maximum age of a value that pages still show while a slow read of the next value is in progress.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
-/// Maximum time that a page waits for a slow value.
+/// Maximum time that a page waits for a slow read.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The result of a read, and the time of the read.
@@ -57,8 +57,8 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The cached value if it is fresh; otherwise the result of `read`. `read` receives the last value that was read
-    /// successfully.
+    /// The cached value if it is fresh; otherwise the result of `read`. `read` receives the previous value, or `None`
+    /// for the first read and after a failed one.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,
@@ -80,15 +80,14 @@ impl<T> Fresh<T> {
     }
 }
 
-/// A cached value that may take minutes to read. Pages show the last value while a background task reads the next
-/// value.
+/// A cached value that may take minutes to read. Pages show the last value while a background task reads the next one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes made to the account so far. `changes_read` is the number of changes made before the last
-    /// finished read began.
+    /// Number of changes made to the account so far. `changes_read` is what this number was when the last finished
+    /// read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -106,7 +105,7 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` during the first read. If the value is not fresh, `read` updates the value in the
+    /// The last value; `None` while the first read is in progress. If the value is not fresh, `read` updates it in the
     /// background, even if the browser disconnects.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
@@ -170,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of reads when two tabs request the value at each of the seconds `looks`.
+    /// Returns the number of reads when two tabs request the value at each second in `looks`.
     async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
         let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
         for second in looks {

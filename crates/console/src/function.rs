@@ -67,7 +67,6 @@ struct FunctionPage<'d> {
     /// function on the list.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
-    /// A table of the waiting events.
     waiting: Waiting<Table>,
     /// The function's dead-letters; `None` before the first scan.
     dead: Option<Groups>,
@@ -76,7 +75,7 @@ struct FunctionPage<'d> {
     detach: String,
 }
 
-/// A function's retry policy, and the schedule of the retries under that policy.
+/// A function's retry policy, and the schedule of its retries.
 struct PolicyShown {
     settings: figure::Table,
     chart: Chart,
@@ -117,7 +116,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     })
 }
 
-/// Returns the function's ARN as invocation records contain it: always with a qualifier.
+/// Returns the function's ARN in the form found in invocation records, which always has a qualifier.
 fn invoked_arn(arn: &FunctionArn) -> String {
     let qualifier = arn.qualifier.clone().or_else(|| Some("$LATEST".into()));
     FunctionArn { qualifier, ..arn.clone() }.to_string()

@@ -40,7 +40,7 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// Returns the counts in each step of the series, as text to show at the pointer.
+/// Returns, for each step of the series, the text of a tooltip with its counts.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {
@@ -108,7 +108,7 @@ mod tests {
             "{}",
             chart.picture.markup
         );
-        // A dark page can replace only the colours in the palette.
+        // The dark theme can replace only the colours in the palette.
         let colours: Vec<String> = PALETTE.iter().map(Colour::light).collect();
         let used = chart.picture.markup.split(['"', ' ']).filter(|word| word.starts_with('#'));
         assert_eq!(

@@ -27,7 +27,7 @@ const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
 /// The outage that is simulated if the form's field is empty.
 const DEFAULT_OUTAGE: &str = "3h";
-/// Outages to choose from. Each has the words of its button and the fields that the button sets.
+/// Outages to choose from: each button's label, and the fields that the button sets.
 const PRESETS: [(&str, &[(&str, &str)]); 4] = [
     ("15 minutes", &[("outage", "15m")]),
     ("3 hours", &[("outage", DEFAULT_OUTAGE)]),
@@ -102,7 +102,7 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// Words and path of the button for each outage to choose from, and true if the page shows this outage.
+    /// For each outage to choose from, its button's label and path, and true if the page shows this outage now.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
@@ -114,9 +114,10 @@ struct LabPage {
     /// Reason why the deployed policy could not be read; `None` if it was read, or was not requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
-    /// The policy as parameters of the stack and as properties of the CDK construct, to paste; `None` for the default.
+    /// The policy for the operator to paste: as stack parameters, and as properties of the CDK construct. `None` for
+    /// the default policy.
     pasted: Option<(String, String)>,
-    /// Completed share of the simulation, in per cent.
+    /// Progress of the simulation, in percent.
     percent: u64,
     /// The result of the simulation; `None` while it runs.
     answer: Option<Arc<Result<LabResults, String>>>,
@@ -163,8 +164,8 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Returns a button that sets an outage and keeps the policy and the load: the button's words and path, and true if the
-/// page shows this outage.
+/// Returns a button that sets an outage and keeps the policy and the load: the button's label and path, and true if the
+/// page shows this outage now.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));
@@ -173,7 +174,7 @@ fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'stat
     (words, format!("/lab?{}", chosen.to_query()), is_shown)
 }
 
-/// Returns the inputs for the run and for the policy. They include the inputs that are always shown.
+/// Returns the inputs for the run and for the policy, including those that are always shown.
 fn inputs(fields: &Fields) -> impl Iterator<Item = Input> {
     let run = RUN.into_iter().map(|given| input(given, fields));
     run.chain(POLICY.into_iter().map(|flag| policy_input(flag, fields)))
@@ -222,7 +223,7 @@ fn flags_of(deployment: &Deployment) -> PolicyFlags {
     PolicyFlags::default().with(given.iter().map(|(flag, value)| (*flag, value.as_str())))
 }
 
-/// The form's policy as parameters of the stack and as properties of the CDK construct; `None` for the default.
+/// The form's policy, as stack parameters and as properties of the CDK construct. `None` for the default policy.
 fn pasted(fields: &Fields) -> Option<(String, String)> {
     let given: Vec<DeployedSetting> = POLICY
         .iter()

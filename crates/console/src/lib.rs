@@ -80,7 +80,8 @@ use crate::access::Access;
 use crate::console::Console;
 use crate::demonstration::Demonstration;
 
-/// Maximum size in bytes of a form sent to the console. The page that receives files has a larger limit.
+/// Maximum size, in bytes, of a form sent to the console. The pages that receive files and edited payloads have larger
+/// limits.
 const LARGEST_FORM: usize = 64 << 10;
 
 /// Options for a console that `comeback ui` starts.
@@ -99,7 +100,7 @@ pub struct Options {
     pub read_only: bool,
 }
 
-/// Serves the console on 127.0.0.1 until it is stopped, and prints on the terminal how to sign in. Runs in a
+/// Serves the console on 127.0.0.1 until `stop` is raised, and prints on the terminal how to sign in. Must run in a
 /// [`LocalSet`](tokio::task::LocalSet).
 ///
 /// # Errors

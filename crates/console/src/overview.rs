@@ -1,4 +1,5 @@
-//! The first page: three counts, the functions (the worst first), and charts of the last few hours.
+//! The first page: the numbers of waiting events, due events and dead-letters, the functions (the worst first), and
+//! charts of the last few hours.
 
 use askama::Template;
 use axum::Router;
@@ -27,7 +28,7 @@ use crate::response::encoded;
 
 /// Maximum number of functions in the table.
 const MOST_FUNCTIONS: usize = 50;
-/// If a function's last event is due within this many seconds, the page does not offer *Retry now*.
+/// If all of a function's waiting events are due within this many seconds, the page does not offer *Retry now*.
 const SOON: u64 = 60;
 
 pub(super) fn routes() -> Router<Console> {
@@ -41,9 +42,9 @@ struct Overview {
     tiles: Vec<Tile>,
     /// Facts that must not be overlooked: pauses, requests, and whatever is wrong.
     loud: Vec<Fact>,
-    /// All other facts about the deployment.
+    /// The facts about the deployment that are not in `loud`.
     quiet: Vec<Fact>,
-    /// Name of each open pause, and the path of the page that resumes the pause.
+    /// Name of each open pause, and the path of the page that ends it.
     pauses: Vec<(String, String)>,
     functions: Waiting<Table>,
     /// Charts of the last few hours; empty if CloudWatch has no data.
@@ -69,14 +70,14 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// Changes in the three counts during the last hour, according to the handler's log.
+/// Changes in the large numbers at the top of the page over the last hour, according to the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
     /// The change in the number of waiting events.
     waiting: i64,
-    /// The number of events that were due an hour ago. SQS's own count is too old to compute the change since then.
+    /// The number of events that were due an hour ago. The page shows this number, not the change since then, because
+    /// the current count comes from SQS and may be a minute old.
     due_before: u64,
-    /// The number of events that were dead-lettered.
     dead_lettered: u64,
 }
 
@@ -181,7 +182,7 @@ fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile
     }
 }
 
-/// A pause's name, and the path of the page that resumes the pause.
+/// A pause's name, and the path of the page that ends it.
 fn resume(open: &OpenPause) -> (String, String) {
     let target = open.pause.target.to_string();
     let name = target.parse().map_or_else(|_| target.clone(), |function| command_name(&target, &function));
@@ -211,7 +212,7 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Adds up the last hour's changes over all functions. An event counts as waiting until it is retried or
+    /// Adds up the last hour's changes of all functions. An event counts as waiting until it is retried or
     /// dead-lettered.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
@@ -220,7 +221,7 @@ impl LastHour {
     }
 }
 
-/// The table of functions, from the handler's log.
+/// Builds the table of functions from the handler's log.
 async fn functions(console: &Console) -> Waiting<Table> {
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);

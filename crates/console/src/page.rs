@@ -55,8 +55,8 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something. The route first checks the form secret. A read-only console
-/// refuses the form.
+/// A POST route for a form that may change something. Checks the form secret first. A read-only console refuses the
+/// form.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -71,7 +71,7 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing, such as a download. A read-only console has this route too.
+/// A POST route for a form that changes nothing in the account, such as a download. A read-only console accepts it too.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -146,7 +146,7 @@ impl Visit {
         self.request.uri().path()
     }
 
-    /// A segment of the request's path, decoded, such as an id. The first segment has the number 1.
+    /// A percent-decoded segment of the request's path, such as an id. Segments are counted from 1.
     pub(super) fn segment(&self, number: usize) -> String {
         let segment = self.path().split('/').nth(number).unwrap_or_default();
         percent_decode_str(segment).decode_utf8_lossy().into_owned()
@@ -184,8 +184,8 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page with the title `title`. If the page refreshes its figures, `at` is the time when the figures
-    /// were read.
+    /// The frame of a page with the title `title`. `at` is the time when the page's figures were read; `None` for a
+    /// page that does not refresh them.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -215,8 +215,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the first field with this name; `None` if the field is empty or missing. If a button precedes a
-    /// text field of the same name, the button's value counts.
+    /// The value of the first field with this name; `None` if the field is empty or missing. If a form has a button and
+    /// then a text field of the same name, this is the button's value.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -275,8 +275,7 @@ pub(super) struct Frame {
     pub(super) deployment: String,
     /// Account and region of the deployment; `None` until the console has connected to the account.
     pub(super) place: Option<Place>,
-    /// Age of the figures that the page refreshes, in seconds and in words; `None` on a page that does not refresh its
-    /// figures.
+    /// Age of the page's figures, in seconds and as text. `None` on a page that does not refresh its figures.
     pub(super) age: Option<(u64, String)>,
     /// Time when the figures were read, for a page that does not refresh them; otherwise `None`.
     pub(super) figures_of: Option<Text>,
@@ -288,14 +287,14 @@ pub(super) struct Frame {
     pub(super) refreshes: bool,
     /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
     counts: Option<Counts>,
-    /// Lines about changes from other pages that are in progress or have just ended.
+    /// A line about each change that is in progress or has just ended, except the change that this page is about.
     pub(super) toasts: Vec<Toast>,
     /// The demonstration's bar; `None` for a real deployment.
     pub(super) demo: Option<Bar>,
 }
 
 impl Frame {
-    /// Sets the moment at which the page's figures were read.
+    /// Sets the time when the page's figures were read.
     pub(super) fn of(self, at: Timestamp) -> Self {
         Self { figures_of: Some(at.into()), ..self }
     }
@@ -350,7 +349,7 @@ struct ProblemPage {
 }
 
 impl Problem {
-    /// A request that makes no sense, with the reason.
+    /// The problem for a request that makes no sense. `why` is the reason.
     pub(super) fn bad_request(why: impl Into<String>) -> Self {
         Self::Refused(StatusCode::BAD_REQUEST, why.into())
     }

@@ -19,12 +19,12 @@ use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
-/// Maximum time that a page waits for a simulation. After that, the page shows the simulation's progress.
+/// Maximum time that a page waits for a simulation. After that, it shows the simulation's progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;
 
-/// The commands that a form of the lab stands for, each as the words of its command line.
+/// The commands that a lab form corresponds to, each as the words of its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) simulate: Vec<String>,
@@ -70,8 +70,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. Stops a
-    /// different earlier simulation of the tab. Returns the percentage that is done and, if the simulation ends within
+    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. A new
+    /// simulation stops the tab's previous one. Returns the percentage that is done and, if the simulation ends within
     /// [`PATIENCE`], its result.
     pub(super) async fn answer(
         &self,
@@ -111,7 +111,7 @@ impl Simulation {
             tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
         };
         tokio::task::spawn_local(async move {
-            // A stopped simulation has no answer, and no page waits for its answer.
+            // A stopped simulation has no answer, and no page waits for one.
             if let Ok(answer) = work.await {
                 sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
             }

@@ -1,4 +1,4 @@
-//! The search in the header of every page: a key, a request id, a function or an error leads to its own page.
+//! The search in the header of every page. A search for a key, request id, function or error opens the page about it.
 
 use axum::Router;
 use axum::response::Response;
@@ -39,7 +39,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Finds out what the text of a search refers to. Ignores upper and lower case in the name of an error.
+/// Finds what a search text refers to. Letter case does not matter in the name of an error.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

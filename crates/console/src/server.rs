@@ -1,7 +1,7 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves one request, which limits the time and the memory of a connection. At most 32 connections are
-//! open at a time, which is enough for one user.
+//! Each connection serves only one request, which limits its time and memory. At most 32 connections are open at a
+//! time, which is enough for one user.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -36,14 +36,15 @@ use comeback_operate::clock::now;
 pub(super) const CONNECTIONS: usize = 32;
 /// Longest wait for a request's headers. Browsers send headers at once.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest silence while a body arrives. A form arrives at once, but an upload through a tunnel may pause for a while.
+/// Longest pause while a request's body arrives. A form arrives at once, but an upload through a tunnel may stall for a
+/// while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
-/// Longest time for one request and its answer. The first read of a large log takes minutes.
+/// Longest time for one request and its answer. A page that searches a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
-/// Size in bytes of the buffer for a request's headers, and for the part of its body that is read ahead.
+/// Size, in bytes, of the buffer for a request's headers and for the part of its body that is read ahead.
 const BUFFER: usize = 32 << 10;
 
-/// Content security policy: the browser loads nothing from elsewhere, and ignores inline scripts and styles.
+/// Content security policy: the browser loads nothing from other sites, and ignores inline scripts and styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -67,7 +68,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
             if let Ok((stream, _)) = stream {
                 converse(stream, &router, &access).await;
             } else {
-                // Accepting fails if no file handle is free, for example. A file handle may be free a moment later.
+                // Accepting fails, for example, if no file handle is free. One may be free a moment later.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });

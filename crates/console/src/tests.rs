@@ -43,7 +43,7 @@ pub(super) struct Setting {
     cookie: String,
 }
 
-/// A request to send. The default is a request that a page of the console could send; tests change parts of it.
+/// A request to send. Tests start with a request that a page of the console could send, and change parts of it.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     method: &'static str,
@@ -148,7 +148,7 @@ pub(super) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
     rest.split('"').next().unwrap_or_default()
 }
 
-/// Runs a test on one thread, as the server runs.
+/// Runs a test on a single thread, as the server does.
 pub(super) async fn locally(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
@@ -323,7 +323,7 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// Serves on a free port until the returned sender is dropped or sends `true`.
+/// Serves on a free port until the returned sender sends `true`.
 async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -391,7 +391,7 @@ async fn a_form_that_does_not_end_is_refused() {
                 std::future::pending().await
             };
             let mut answer = Vec::new();
-            // A server that closes a connection before reading all pieces resets the connection after its answer.
+            // A server that closes a connection before it has read all pieces resets the connection after its answer.
             tokio::select! {
                 _ = answers.read_to_end(&mut answer) => {}
                 () = sending => {}

@@ -67,14 +67,14 @@ impl WaitingPage {
     }
 }
 
-/// An active filter, with the path of the page without this filter.
+/// An active filter, and the path of the page without it.
 struct Chip {
     words: Text,
     without: String,
 }
 
 impl Chip {
-    /// A chip for each filter. The two ends of a range of due times share one chip.
+    /// Returns a [`Chip`] for each active filter. The start and the end of a range of due times share one.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -120,7 +120,8 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// Actions on each group in the table; `None` for a group that combines the events of too many functions.
+    /// Actions on each group in the table; `None` for a group that combines several functions, because there were too
+    /// many to list separately.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
@@ -221,8 +222,8 @@ struct PageOf<'a> {
 }
 
 impl PageOf<'_> {
-    /// Returns a listing with the filter in the address, limited to the events on this page. The error names the field
-    /// that is wrong.
+    /// Returns which events to list: those that match the filter in the address, from the first to the last on this
+    /// page. The error names the field that is wrong.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;
@@ -297,8 +298,7 @@ fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<Group
     })
 }
 
-/// A bar chart of the waiting events by due time, stacked by function. A click on a bar opens a list of the bar's
-/// events.
+/// A bar chart of the waiting events by due time, stacked by function. Clicking a bar lists its events.
 fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
     let names: Vec<String> =
@@ -355,7 +355,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns the counts in each period, as text to show at the pointer, with the path of the page that lists the period's
+/// Returns, for each period with events, the text of a tooltip with its counts, and the path of the page that lists its
 /// events.
 fn values<'r>(
     returns: &'r Returns<'_>,

@@ -24,12 +24,12 @@ const TOAST_FOR: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Digest of the question and the plan. A form that contains the digest means that the operator agrees.
+    /// Digest of the question and the plan. An operator who sends a form with this digest agrees to the plan.
     pub(super) digest: String,
 }
 
 impl Question {
-    /// A question about the plan with the identity `identity`. The digest covers the question and the identity.
+    /// A question about the plan that `identity` identifies. The digest covers both the question and the identity.
     pub(super) fn about(text: &str, identity: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [text, identity] {
@@ -59,12 +59,12 @@ impl PageScreen {
         Self { agreed: RefCell::new(Some(digest.to_owned())), ..Self::default() }
     }
 
-    /// Adds output of the change to the change's page.
+    /// Adds `layout`, a part of the change's output, to the change's page.
     pub(super) fn show(&self, layout: Layout) {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Checks that the operator has agreed to `question` about the plan with the identity `identity`. An operator's
+    /// Checks that the operator has agreed to `question` about the plan that `identity` identifies. An operator's
     /// agreement counts for only one question.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ pub(super) struct Work {
     is_seen: Cell<bool>,
 }
 
-/// A line about a change, at the edge of every page except the change's own.
+/// A line about a change, shown at the edge of every page except the change's own.
 #[derive(Clone, Debug)]
 pub(super) struct Toast {
     pub(super) path: String,
@@ -170,11 +170,11 @@ pub(super) fn panicked(_: JoinError) -> Failure {
 /// Texts for the page of a change that is being performed.
 pub(super) struct Summary {
     pub(super) title: String,
-    /// The command line that makes the same change; empty if there is none.
+    /// The command line that makes the same change; empty if no command does.
     pub(super) command: String,
     /// Address of the page with the plan.
     pub(super) plan: String,
-    /// Path that the page links to when the change has ended. If the change succeeded, the link is named `next`.
+    /// Path that the page links to once the change has ended. If the change succeeded, the link's text is `next`.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes no file.
@@ -202,7 +202,8 @@ pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }
 
-/// The changes that this server performs or has performed, by the one-time id of the form. The latest change is last.
+/// The changes that this server is performing or has performed, by the one-time id of the form. The latest change is
+/// last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
@@ -242,14 +243,14 @@ impl Works {
         go_to(&path)
     }
 
-    /// A line about each change that is in progress or has just ended, except for the change on the page `shown`.
+    /// A line about each change that is in progress or has just ended, except the change whose page is at `shown`.
     pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
         let works = self.by_id.borrow();
         let others = works.iter().map(|(id, work)| (page_of(id), work));
         others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
-    /// Drops the oldest of the ended changes, because a change may hold much output.
+    /// Drops the oldest of the ended changes, because a change may hold a lot of output.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);

@@ -1,7 +1,7 @@
 "use strict";
-// Every page works without this script. The script refreshes elements with `data-refresh` and an id every five seconds
-// while the page is visible. It shows times in local time, with UTC on hover, and adds Copy buttons, sorting, the
-// values of charts at the pointer, and keyboard shortcuts.
+// Every page works without this script. While a page is visible, the script refreshes elements with `data-refresh` and
+// an id every five seconds. It shows times in local time, with UTC on hover, and adds Copy buttons, sorting, tooltips
+// for charts, and keyboard shortcuts.
 
 const EVERY = 5000;
 const SOON = 300;
@@ -9,7 +9,7 @@ let next, readAt, isGoing = false;
 const sorted = new Map();
 const tip = Object.assign(document.createElement("div"), { id: "tip", hidden: true });
 
-// Replaces the UTC time in an element's text with local time. Text without the UTC time stays the same.
+// Replaces the UTC time in an element's text with local time. Other text stays the same.
 function local(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
@@ -47,7 +47,7 @@ function copyButtons(root) {
   }
 }
 
-// The value of a cell to sort by: a moment, a number, or its text.
+// The value by which a cell is sorted: a time, a number, or its text.
 function sortKey(row, column) {
   const cell = row.cells[column];
   const time = cell.querySelector("time");
@@ -79,7 +79,7 @@ function sortable(root) {
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", (event) => {
-        // A region with the focus is not refreshed, so a click removes the focus. A keyboard user keeps the focus.
+        // A region that has the focus is not refreshed, so a mouse click gives it up. A keyboard user keeps it.
         if (event.detail > 0) button.blur();
         const isDescending = head.getAttribute("aria-sort") === "ascending";
         sorted.set(order, [head.cellIndex, isDescending]);
@@ -90,7 +90,7 @@ function sortable(root) {
   }
 }
 
-// Shows the values of a chart at the pointer. Without this script, the browser shows the values as titles.
+// Prepares the tooltips of charts. Without this script, the browser shows the values as titles.
 function values(root) {
   for (const part of root.querySelectorAll(".values rect")) {
     const title = part.querySelector("title");
@@ -188,7 +188,7 @@ async function keepFresh() {
   next = setTimeout(keepFresh, document.querySelector("[data-refresh=soon]") ? SOON : EVERY);
 }
 
-// Refreshes the answer to a form while the user fills in the form.
+// Refreshes the answer to a form as the user fills it in.
 function follow(form) {
   let typed;
   form.addEventListener("input", () => {

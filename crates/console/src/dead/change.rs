@@ -1,4 +1,5 @@
-//! Pages that redrive and discard dead-letters. A plan uses only the snapshot. Performing the plan reads the queue.
+//! Pages that redrive and discard dead-letters. Planning uses only the snapshot of the newest scan; performing the plan
+//! reads the queue.
 
 use askama::Template;
 use axum::Router;
@@ -167,8 +168,8 @@ impl Change {
         })
     }
 
-    /// Returns the change to the dead-letters that the form selects. Fails if the form was made from an older scan than
-    /// the newest.
+    /// Returns the redrive or discard that the form requests, with the selected dead-letters. Fails if the form was not
+    /// made from the newest scan.
     fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -189,8 +190,8 @@ impl Change {
         }))
     }
 
-    /// Returns the command that makes the same change. If a filter can select the chosen dead-letters only together
-    /// with others, the command is a dry run. `None` if no filter selects the chosen dead-letters.
+    /// Returns the command that makes the same change, as a dry run if its filter may also select other dead-letters.
+    /// `None` if no filter selects the chosen dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {
@@ -214,8 +215,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Returns filter flags that select the dead-letters `selection` of a snapshot, and true if the flags select no others.
-/// `None` if no filter selects these dead-letters, or if a command line cannot show the flags as they are.
+/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if no
+/// filter selects these dead-letters, or if a command line cannot show the flags as they are.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     let (flags, is_exact) = match selection {
         Selection::All if snapshot.filter.takes_everything() => (vec!["--all".into()], true),

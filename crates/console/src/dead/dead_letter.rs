@@ -41,7 +41,7 @@ struct DeadLetterPage {
     read: Option<Rc<ReadAgain>>,
 }
 
-/// The part of a reread dead-letter that the operator wants to see.
+/// The part of a dead-letter that the operator wants to see or edit once it has been read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShownPart {
     Details,

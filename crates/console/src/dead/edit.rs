@@ -19,7 +19,8 @@ use crate::dead::parts::{path, perform_in_turn, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok};
 use crate::work::Summary;
 
-/// Maximum size of the form, in bytes: a payload of a megabyte with line breaks and indents, percent-encoded.
+/// Maximum size of the form, in bytes: enough for a payload of a megabyte with line breaks and indents,
+/// percent-encoded.
 const LARGEST_EDIT: usize = 16 << 20;
 
 pub(super) fn routes() -> Router<Console> {
@@ -41,7 +42,7 @@ struct EditPage {
     export: String,
 }
 
-/// The plan of the redrive, made if the typed payload is JSON.
+/// The plan of the redrive with the typed payload, which must be JSON.
 struct Plan {
     offer: Offer,
     payload: NewPayload,
@@ -106,8 +107,8 @@ mod tests {
     use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// Returns an account with two dead-letters, a console for the account, the form fields that name the first
-    /// dead-letter, and this dead-letter's key.
+    /// Sets up an account that has two dead-letters, and a console for it. Also returns the form fields that select the
+    /// first dead-letter, and the key of this dead-letter.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

@@ -1,8 +1,8 @@
 //! Files that contain dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
 //! The files are in the folder where the server was started. Only the user who started the server can read them. A
-//! stopped server leaves the same files as a killed command, so `comeback dead import` can continue with them. An
-//! upload gets a name made from its content, so that importing the same file again also continues.
+//! server that is stopped leaves the same files as a command that is killed, so `comeback dead import` can continue
+//! with them. An upload is named after a digest of its content, so that importing the same file again also continues.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -134,7 +134,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { Problem::incomplete() } else { Problem::without_secret() })
 }
 
-/// Stores an upload under a name made from its content. Returns the name, and true if no file had this name before.
+/// Stores an upload under a name derived from its content. Returns the name, and true if no file had this name before.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;

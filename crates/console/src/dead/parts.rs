@@ -26,7 +26,7 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action with the page `path`, or refuses the request if another action is
+/// Reserves the dead-letter queue for the action whose page is at `path`, or refuses the request if another action is
 /// reading the queue.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
@@ -60,7 +60,7 @@ where
     }))
 }
 
-/// The time left until a moment, as text.
+/// The time left until `at`, as text.
 pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
     let left = at.since(now);
     let shown = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
@@ -79,7 +79,7 @@ pub(super) fn path(row: &Row) -> String {
     format!("/dead/each/{}", encoded(&row.message_id))
 }
 
-/// The dead-letters that the fields of a form or an address select.
+/// The dead-letters selected by the fields of a form or of an address.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     let ids: BTreeSet<String> = fields.all("dead_letter").map(ToOwned::to_owned).collect();
     match (fields.get("group"), ids.is_empty()) {

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::access::token;
 
-/// The console's state about dead-letters, which all pages share.
+/// What the console knows about dead-letters. All pages share this value.
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
@@ -71,7 +71,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// Returns the newest snapshot if its id is `scan`, the id in a form. Fails if the newest snapshot has another id.
+    /// Returns the newest snapshot. Fails if its id is not `scan`, the id in a form.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -79,7 +79,7 @@ impl Dead {
         })
     }
 
-    /// Reserves the queue for the action with the page `path`; `None` if another action has reserved it.
+    /// Reserves the queue for the action whose page is at `path`; `None` if another action has reserved it.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
         if self.under_way.borrow().is_some() {
             return None;
@@ -88,7 +88,7 @@ impl Dead {
         Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
     }
 
-    /// An interrupt that is raised when the server stops, for an action without a Stop button.
+    /// Returns an interrupt for an action without a Stop button. It is raised when the server stops.
     pub(super) fn interrupt(&self) -> Interrupt {
         Interrupt::of(&self.stop)
     }
