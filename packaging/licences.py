@@ -14,7 +14,7 @@ LICENCES = "THIRD-PARTY-LICENCES.txt"
 
 # Names of the licence and notice files in crates.
 NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
-# A blank in a copyright line that must be filled in. (The blanks in the appendix of Apache-2.0 are in brackets.)
+# A placeholder in a copyright line. (The placeholders in the appendix of Apache-2.0 are in brackets.)
 BLANK = re.compile(r"<(year|owner|copyright holders?)>")
 
 

@@ -4,7 +4,8 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Checks before any build for the module `tomllib`, which the scripts need. It has been part of Python since 3.11.
+# Before any build, checks that Python has the module `tomllib`, which the scripts need. It has been part of Python
+# since 3.11.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do
@@ -30,7 +31,7 @@ build() {
     "$with" packaging -- python packaging/dist.py
 }
 
-# The tests marked `ignore` build the previous release, update from it, and run `verify-aws` on MiniStack.
+# The tests marked `ignore` deploy the previous release, update it to this one, and run `verify-aws` on MiniStack.
 check() {
     "$with" faketime ministack sam aws clients conformance packaging --
     packaging/check/semver.sh

@@ -3,16 +3,16 @@
 // only Node.js 20 and, once a message fails, the AWS SDK that comes with Lambda's runtime. This is a CommonJS module,
 // which ECMAScript modules can import too.
 
-// Durations are in seconds. SQS cannot hide a message for longer than 12 hours after its receive.
+// Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 const LONGEST_BACKOFF = 43_170;
-// SQS reports only when a message was first received. After a later receive, a throttled poller may have held it for
-// 1,230 s.
+// SQS reports only the time of the first receive. On a later receive, a throttled poller may have held the message for
+// up to 1,230 s, and that time counts towards the 12 hours.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
-// While a message is hidden, a FIFO queue delivers no other message of its group.
+// While a message is hidden, a FIFO queue delivers no other message from the same group.
 const FIFO_MAX_BACKOFF = 60;
-// Up to a tenth is added to a requested wait, so that messages do not all return at once.
+// Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
 const SPREAD = 0.1;
 // SQS limits a message, including its attributes, to 1 MiB.
 const MOST_BYTES = 1_048_576;
@@ -57,7 +57,7 @@ const DATES = [
 
 const REASONS = ['max_retries', 'max_age', 'non_retryable_error'];
 
-/** Throw this error to set when the message is retried, instead of the ordinary backoff. */
+/** Throw this error to choose when the message is retried, instead of using the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
     super(text === undefined ? moment(when) : `${moment(when)}; ${words(text)}`);
@@ -131,7 +131,7 @@ class Policy {
     return this.maxBackoff ?? (fifo ? Math.max(this.baseBackoff, FIFO_MAX_BACKOFF) : MAX_BACKOFF);
   }
 
-  /** Draws the backoff after the given number of receives, in whole seconds. */
+  /** Draws the backoff, in whole seconds, after the given number of receives. */
   draw(receives, fifo) {
     const ceiling = Math.min(this.cap(fifo), this.baseBackoff * 2 ** (receives - 1));
     const least = { full: 1, equal: Math.ceil(ceiling / 2), none: ceiling }[this.jitter];
@@ -154,8 +154,8 @@ class Policy {
   }
 
   /**
-   * Returns when a message that fails now is due again, and the rule that set that time. `due` is undefined if the
-   * message would be too old by then.
+   * Returns the time at which to retry a message that fails now, and the rule that set this time. `due` is undefined if
+   * the message would be too old by then.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -216,7 +216,10 @@ class Batch {
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /** Returns the function's remaining time in milliseconds. A unit test may pass no context. */
+  /**
+   * Returns the function's remaining time in milliseconds. Without a context, as in a unit test, this is Lambda's
+   * maximum.
+   */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -250,9 +253,9 @@ class Batch {
   }
 
   /**
-   * Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects only
-   * the records that are still running. The response waits for those, because they would otherwise continue in the next
-   * invocation.
+   * Hides or deletes the messages whose outcome is known, as soon as only the time reserved for calls to SQS is left. A
+   * timeout then affects only the records that are still running. The response waits for those, because they would
+   * otherwise continue in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -284,18 +287,18 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds. At zero, no call begins. A fifth of the reserve is kept
-   * free, because Lambda would deliver the whole batch again if a call outlasted the function.
+   * Returns how long a call to SQS may take, in milliseconds. At zero, no call is started. A fifth of the reserved time
+   * is kept free, because Lambda would deliver the whole batch again if a call outlasted the function.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs a record. Returns true if its message is settled. */
+  /** Runs a record. Returns true if it succeeded, or if its message was dead-lettered. */
   async settles(message) {
     try {
-      // The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs the
-      // received one.
+      // The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the record as
+      // received.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid the generator when the consumer was made
       if ((Array.isArray(result) ? result : [result]).some(isUnrun)) throw new TypeError(UNRUN);
@@ -395,7 +398,7 @@ class Batch {
     return this.apply('DeleteMessage', 'delete', done, () => ({}));
   }
 
-  /** Hides or deletes messages, ten in each call. */
+  /** Hides or deletes messages, ten per call. */
   async apply(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();
@@ -412,7 +415,7 @@ class Batch {
         ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
-      // A truncated response leaves this problem for each message that it does not name.
+      // If the response is truncated, this problem remains for each message that is missing from it.
       let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
         const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);
@@ -430,7 +433,7 @@ class Batch {
   }
 }
 
-/** Refuses an event from another source, which would otherwise count as handled. */
+/** Refuses an event that is not from SQS. Such an event would otherwise count as handled. */
 function checkEvent(event) {
   const isObject = (it) => typeof it === 'object' && it !== null && !Array.isArray(it);
   let problem;
@@ -454,8 +457,8 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
 }
 
 /**
- * Returns true for a result that nobody has run or awaited: a function, a promise or a lazy iterator. An iterator that
- * can be closed, such as a file, counts as run.
+ * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. An iterator
+ * that can be closed, such as a file, counts as run.
  */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
@@ -468,8 +471,8 @@ function isGenerator(it) {
 }
 
 /**
- * Splits the messages into lists that may run at the same time: one for each FIFO group, or for each message without a
- * group.
+ * Splits the messages into lists that may run at the same time: one for each FIFO group, and one for each message
+ * without a group.
  */
 function lanesOf(messages) {
   const lanes = new Map();
@@ -653,8 +656,8 @@ function withoutGenerics(name) {
 }
 
 /**
- * Parses a requested wait by the grammar in docs/envelope.md. Returns the seconds to wait, or the problem with the
- * string. `now` is in epoch milliseconds.
+ * Parses a requested wait according to the grammar in docs/envelope.md. Returns the seconds to wait, or the problem
+ * with the string. `now` is in epoch milliseconds.
  */
 function requestedWait(message, now) {
   const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
@@ -796,8 +799,8 @@ function loaded() {
 }
 
 /**
- * Returns the SQS client for the queue's region. The SDK is loaded on the first failure, because that may take longer
- * than the function itself.
+ * Returns the SQS client for the queue's region. The SDK is loaded on the first failure, because loading it may take
+ * longer than the function itself.
  */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;

@@ -75,7 +75,7 @@ export function consumer<
   handler: (record: R, context: C) => unknown,
 ): (event: { Records: R[] }, context?: C) => Promise<BatchResponse>;
 
-/** Throw this error to set when the message is retried, instead of the ordinary backoff. */
+/** Throw this error to choose when the message is retried, instead of using the ordinary backoff. */
 export class RetryAfter extends Error {
   /**
    * @param when the seconds to wait, counted from the failure; a date; or the value of a `Retry-After` header

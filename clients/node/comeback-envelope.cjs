@@ -2,7 +2,7 @@
 // Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. This is a
 // CommonJS module, which ECMAScript modules can import too.
 
-/** Throw this error to set when the event is retried, instead of the ordinary backoff. */
+/** Throw this error to choose when the event is retried, instead of using the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
     super(text === undefined ? moment(when) : `${moment(when)}; ${words(text)}`);
@@ -83,7 +83,7 @@ function words(thing) {
   }
 }
 
-/** Returns true for an integer of at most 64 bits, as precisely as a double allows. */
+/** Returns true for an integer of at most 64 bits, as far as a double can tell. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

@@ -23,8 +23,8 @@ export function opened(): {
 };
 
 /**
- * Throw this error to set when the event is retried, instead of the ordinary backoff. The constructor never throws. The
- * handler ignores a value that is not a wait, logs the reason, and retries with the ordinary backoff.
+ * Throw this error to choose when the event is retried, instead of using the ordinary backoff. The constructor never
+ * throws. The handler ignores a value that is not a wait, logs the reason, and retries with the ordinary backoff.
  */
 export class RetryAfter extends Error {
   /**

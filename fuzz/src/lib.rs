@@ -1,7 +1,7 @@
 //! Properties that hold for any input. Each entry point takes bytes, and panics if a property is violated.
 //!
-//! The bytes come from libFuzzer in `fuzz_targets`, and are random on stable Rust in `tests/bounded.rs`. [`seeds`]
-//! turns the samples in the repository's `events/` into inputs.
+//! The bytes come from libFuzzer in `fuzz_targets` or, on stable Rust, from `tests/bounded.rs`. [`seeds`] turns the
+//! samples in the repository's `events/` into inputs.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -99,8 +99,8 @@ pub fn invocation_record(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// Panics if text after the requested wait changes the wait, if the wait a second later is neither the same nor a
-/// second shorter, or if the engine parses the wait differently.
+/// Panics if text after the requested wait changes the wait, if a failure one second later gives a wait that is neither
+/// the same nor one second shorter, or if the engine parses the wait differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -158,8 +158,8 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Parses the bytes as a target's event: a payload, an envelope, or not JSON at all. A parsed event is put into an
-/// envelope again, with an id made of characters from the event.
+/// Parses the bytes as a target's event: a payload, an envelope, or not JSON at all. A parsed event is then put into a
+/// new envelope, with an id made of characters from the event.
 ///
 /// # Panics
 ///
@@ -203,8 +203,8 @@ const NUMBERS: usize = 14;
 pub struct Question {
     /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end and spread, in seconds, of a pause of every function. A pause whose end is 0 has no end. `None` means
-    /// that nothing is paused.
+    /// Start, end and spread, in seconds, of a pause that covers every function. An end of 0 means that the pause has
+    /// no end. `None` means that nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
     /// The message. Its id is numeric.
     pub record: Record,
@@ -222,7 +222,7 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Makes a question from any bytes. Missing bytes count as zero, and numbers are brought into their ranges.
+    /// Makes a question from any bytes. Missing bytes count as zero, and each number is forced into its range.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let (head, body) = data.split_at(data.len().min(8 * NUMBERS));

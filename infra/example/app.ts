@@ -1,6 +1,6 @@
 /**
- * An app with two functions that share one AsyncRetries construct. The Rust function opens the envelope of a retry. To
- * the Python function, a retry is the event with one more key.
+ * An app with two functions that share one AsyncRetries construct. The Rust function opens the envelope of a retry. The
+ * Python function sees a retry as the event with one extra key.
  *
  * The functions are built for arm64, or for x86_64 with `-c architecture=x86_64`.
  */

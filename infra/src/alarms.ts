@@ -12,11 +12,11 @@ export interface Watched {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
   readonly handler: RetryHandler;
-  /** The setting `HIDE_UP_TO`: the number of messages that may be hidden at once. */
+  /** The setting `HIDE_UP_TO`: the number of messages that may be hidden at the same time. */
   readonly hideUpTo: string;
 }
 
-/** The properties of one alarm. By default, an alarm is raised when the value of one period is 1 or more. */
+/** The properties of one alarm. By default, an alarm is raised when the value for one period is 1 or more. */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
 /** The page that explains each alarm, and what to do when it is raised. */
@@ -81,8 +81,8 @@ function counted(
 }
 
 /**
- * Returns the alarm for failures of `fn` that Lambda dropped, because it could not send them to the retry queue in the
- * stack `of`.
+ * Returns the alarm for failures of `fn` that Lambda drops because it cannot send them to the retry queue in the stack
+ * `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

@@ -29,15 +29,16 @@ const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /**
  * The period for which SQS reuses a data key. Each caller causes one KMS call per period, and SQS notices a disabled
- * key within one.
+ * key within one period.
  */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
  * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
  *
- * Creates a retry queue, a dead-letter queue, and the retry handler between them. The handler hides a failed event in the
- * retry queue for a backoff, then invokes the function again, until it succeeds or the event is dead-lettered.
+ * Creates a retry queue, a dead-letter queue, and the retry handler between them. The handler hides a failed event in
+ * the retry queue for a backoff, then invokes the function again. This repeats until the function succeeds or the event
+ * is dead-lettered.
  *
  * @example
  * import { Duration } from 'aws-cdk-lib';
@@ -53,7 +54,7 @@ export class AsyncRetries extends Construct {
   /** The queue for dead-letters, each with its reason. */
   readonly deadLetterQueue: sqs.IQueue;
 
-  /** The function that defers, re-invokes or dead-letters the messages of the retry queue. */
+  /** The function that defers, retries or dead-letters the messages in the retry queue. */
   readonly handler: lambda.IFunction;
 
   private readonly retryHandler: RetryHandler;
@@ -63,7 +64,7 @@ export class AsyncRetries extends Construct {
   private readonly attached: lambda.IFunction[] = [];
   private monitoring?: Monitor;
 
-  /** @throws if properties are refused; the error lists all of them */
+  /** @throws if any property is refused; the error lists every refused property */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
     const refusals: Refusals = [];
@@ -99,9 +100,9 @@ export class AsyncRetries extends Construct {
   /**
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
-   * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also allows
-   * the loop in Lambda's recursive loop detection. Once these permissions are deployed, Lambda sends the function's
-   * failures to the retry queue. If callers invoke an alias or a version, attach that instead.
+   * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also tells
+   * Lambda's recursive loop detection to allow the loop. Once these permissions are deployed, Lambda sends the
+   * function's failures to the retry queue. If callers invoke an alias or a version, attach that instead.
    *
    * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows the function. For
    * an imported function, a warning lists the steps that its owner must take.

@@ -27,7 +27,7 @@ export interface AttachOptions {
   readonly onSuccess?: lambda.IDestination;
 
   /**
-   * The retry policy of this function, version or alias only. The policy of a version or alias takes precedence over
+   * The retry policy for this function, version or alias only. The policy of a version or alias takes precedence over
    * that of its function.
    *
    * @default - the policy of the AsyncRetries

@@ -15,7 +15,7 @@ export enum Jitter {
   NONE = 'none',
 }
 
-/** The place of the metadata in a retry's payload. Sets `ENVELOPE`. */
+/** The location of the metadata in a retry's payload. Sets `ENVELOPE`. */
 export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
@@ -27,8 +27,8 @@ export enum EnvelopeStyle {
 /**
  * The retry policy: each property is an environment variable of the retry handler.
  *
- * A function can be attached with a policy of its own. It inherits every property that it does not set from the
- * `AsyncRetries`, except that its `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and its
+ * A function can be attached with a policy of its own. That policy inherits from the `AsyncRetries` every property that
+ * it does not set, except that its `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and its
  * `baseBackoff` or `maxBackoff` replaces an inherited `backoffs`.
  */
 export interface FunctionPolicy {
@@ -42,8 +42,8 @@ export interface FunctionPolicy {
   /**
    * The maximum number of retries in one chain; 0 to 10,000.
    *
-   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
-   * chain. With the other defaults, `maxAge` ends first, after about 56 retries.
+   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second chain.
+   * With the other defaults, `maxAge` is reached first, after about 56 retries.
    *
    * @default 1000
    */
@@ -81,8 +81,8 @@ export interface FunctionPolicy {
   readonly jitter?: Jitter;
 
   /**
-   * The place of the metadata in a retry's payload. You can change this property while events wait, because the handler
-   * always reads both styles.
+   * The location of the metadata in a retry's payload. You can change this property while events wait, because the
+   * handler always reads both styles.
    *
    * @default EnvelopeStyle.WRAP
    */

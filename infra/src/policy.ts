@@ -29,8 +29,8 @@ export interface PolicyProps extends FunctionPolicy {
 /** Limits on hidden messages and on the handler's concurrency. */
 export interface WaitingProps {
   /**
-   * The number of messages that may be hidden at once; 0 to 55,000. Beyond that, the handler sends messages again with
-   * a delay.
+   * The number of messages that may be hidden at the same time; 0 to 55,000. Beyond that, the handler sends messages
+   * again with a delay.
    *
    * A hidden message costs nothing, but SQS allows only about 120,000 hidden messages. With 0, every message is sent
    * again.
@@ -49,7 +49,7 @@ export interface WaitingProps {
   /**
    * The maximum number of concurrent invocations of the retry handler; 2 to 1,000.
    *
-   * This limits the pollers, which share the limit on hidden messages. Do not use reserved concurrency for that:
+   * This limits the pollers, which share the limit on hidden messages. Do not use reserved concurrency instead:
    * throttled pollers raise the receive counts of messages.
    *
    * @default 10
@@ -60,7 +60,7 @@ export interface WaitingProps {
 /** The default maximum concurrency of the handler and of its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-/** The maximum number of characters of an `errorType` in a dead-letter. */
+/** The maximum length of a glob in characters, which is that of an `errorType` in a dead-letter. */
 const LONGEST_GLOB = 256;
 
 const PROPERTIES = {

@@ -95,7 +95,7 @@ export const LONGEST_RETENTION = Duration.days(14);
 /** SQS's default retention period for a queue, in seconds. */
 const DEFAULT_RETENTION = 345_600;
 
-/** The end of a refusal: a key in another account works only if the key's policy names every role. */
+/** The end of a refusal message: a key in another account works only if the key's policy names every role. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
 

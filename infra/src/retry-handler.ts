@@ -123,7 +123,7 @@ export class RetryHandler extends Construct {
     return entries.map(([pattern, settings]) => `${pattern} ${settings}`).join(';');
   }
 
-  /** Grants exactly the calls that the retry handler makes. The queues' own grant methods would allow more. */
+  /** Allows exactly the calls that the retry handler makes. The queues' own grant methods would allow more. */
   private grant({ queue, deadLetterQueue }: RetryHandlerProps, pauses: string): void {
     const allow = (sid: string, resource: string, service: string, ...calls: string[]) => {
       const actions = calls.map((call) => `${service}:${call}`);
@@ -146,7 +146,7 @@ export class RetryHandler extends Construct {
 /**
  * Allows a role to use a queue's encryption key through SQS, if the queue has one.
  *
- * @throws if this app cannot grant the key, because events would be lost silently without the permission
+ * @throws if this app cannot grant access to the key; without this permission, events would be lost silently
  */
 export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRole): void {
   if (key !== undefined && !key.grant(throughSqs(role), 'kms:GenerateDataKey', 'kms:Decrypt').success) {

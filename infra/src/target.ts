@@ -3,7 +3,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
 
-/** The metadata type for the path of the `AsyncRetries` that created an invoke configuration. */
+/** The type of the metadata entry that says which `AsyncRetries` created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
 /** Returns the function of a version or an alias. A function is returned unchanged. */
@@ -39,7 +39,7 @@ export function logicalIdOf(resource: CfnElement): string {
  *
  * @param entries the `TARGET_FUNCTIONS` entries from the property `targetFunctions`
  * @returns undefined if one of the entries already allows the function
- * @throws if the function is in another stack, has no name yet, and none of the entries allows it
+ * @throws if the function is in another stack and has no name yet, and none of the entries allows it
  */
 export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
   const resource = resourceOf(fn);

@@ -9,7 +9,7 @@ import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
 import { type Refusals, shown } from './values';
 
-/** A type check, and a description of the expected type for messages. */
+/** A check of a value's type, and the expected type in words, for error messages. */
 type Type = readonly [is: (value: unknown) => boolean, expected: string];
 
 const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];
@@ -74,8 +74,8 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * Returns the values of the right type. The others are refused and replaced by undefined, so that the rest can still be
- * checked.
+ * Returns the values that have the right type. The others are refused and replaced by undefined, so that the rest can
+ * still be checked.
  */
 export function wellTyped<T extends object>(
   given: T,

@@ -4,7 +4,7 @@ import { Construct } from 'constructs';
 
 /**
  * The reasons why properties are refused: a line for each property that the handler would refuse at startup, or that
- * cannot work. Each check adds its own, so that one error names all refused properties.
+ * cannot work. Each check adds its own lines, so that one error names all refused properties.
  */
 export type Refusals = string[];
 
@@ -41,7 +41,9 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/** Returns true if a number is out of range; false for a token, and for an empty value, which was refused before. */
+/**
+ * Returns true if a number is out of range; false for a token, and for an empty value, which has already been refused.
+ */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

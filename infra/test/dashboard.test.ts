@@ -5,8 +5,8 @@ import { type AsyncRetriesProps } from '../src';
 import { newFunction, resources, withOne } from './support';
 
 /**
- * A schema for a dashboard's body, from CloudWatch's API reference ("Dashboard Body Structure and Syntax"), because AWS
- * publishes no schema. The test refuses every part that is not listed here.
+ * A schema for a dashboard's body, written from CloudWatch's API reference ("Dashboard Body Structure and Syntax"),
+ * because AWS publishes none. The test refuses every part that is not listed here.
  */
 const WIDGETS: Record<string, Record<string, (value: unknown) => boolean>> = {
   text: { markdown: isText, background: oneOf('solid', 'transparent') },
@@ -28,7 +28,7 @@ const RENDERING = {
   yAxis: oneOf('left', 'right'),
 };
 
-/** `[namespace, name, dimension, value, {rendering}]`, or `[{expression}]`. */
+/** Returns true for `[namespace, name, dimension, value, {rendering}]` and for `[{expression}]`. */
 function isMetric(metric: unknown): boolean {
   if (!Array.isArray(metric)) {
     return false;

@@ -123,7 +123,7 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** Lists the differences. An intended difference is listed as its key in `INTENDED`. */
+/** Lists the differences. An intended difference is listed by its key in `INTENDED`. */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;
@@ -134,8 +134,8 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
 }
 
 /**
- * Builds a stack that corresponds to the template with its example, with these monitoring options. Returns its
- * resources.
+ * Builds a stack that corresponds to the template with its example target. Calls `monitor` with each of the given
+ * options. Returns the stack's resources.
  */
 function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
   const { stack, retries } = withOne(props);

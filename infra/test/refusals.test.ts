@@ -20,7 +20,7 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** The tools that cannot refuse the variables: the template, the construct, or both. */
+  /** The tools that cannot detect the invalid values: the template, the construct, or both. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }
@@ -31,7 +31,9 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/** Converts text to a number, if it is one. Other text stays text, as a caller in plain JavaScript could pass it. */
+/**
+ * Converts text to a number, if it is one. Other text stays text, because a caller in plain JavaScript could pass it.
+ */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);

@@ -44,7 +44,9 @@ test.each(['SSE-SQS', 'a key of the customer'])('cfn-lint, with %s', (encryption
 const QUALIFIED = 'the record of a failed invocation carries a version or an alias, which only ARN:* allows';
 const TESTS_OWN = "the function that is attached here is the test's own";
 
-/** cdk-nag's findings in a stack with one pattern and one attached function, and the reason to accept each. */
+/**
+ * cdk-nag's findings in a stack with one attached function and one pattern of functions, and the reason to accept each.
+ */
 const EXPLAINED: Record<string, string> = {
   'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::<OrdersA9B65338.Arn>:*]':
     QUALIFIED,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the release again from a copy of the sources, in another folder and with other file modes. Each file must have
-# the same bytes in both releases.
+# Builds the release again from a copy of the sources, in another folder and with different file modes. Each file must
+# have the same bytes in both releases.
 set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT

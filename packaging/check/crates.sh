@@ -11,7 +11,7 @@ others=$(git ls-files '*/Cargo.toml' ':!crates' | xargs grep -L '^publish = fals
 
 packed=${CARGO_TARGET_DIR:-target}/package
 rm -rf "$packed"
-# Debugging information is off, because nobody debugs these builds.
+# Debug information is off, because nobody debugs these builds.
 CARGO_PROFILE_DEV_DEBUG=false cargo package --locked --allow-dirty "$@" \
     $(sed -sn '0,/^name = "\(.*\)"$/s//--package \1/p' crates/*/Cargo.toml)
 for crate in "$packed"/*.crate; do

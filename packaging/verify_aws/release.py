@@ -59,7 +59,7 @@ def called(run, *command):
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
         printed = printed_by(run, process)
-    # A terminal's Ctrl-C ends the command too, which is not a failure.
+    # Ctrl-C in a terminal also ends the command. That does not count as a failure.
     run.go_on()
     if process.returncode:
         raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")

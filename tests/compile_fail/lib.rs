@@ -1,2 +1,3 @@
-//! Tests that the compiler refuses misuse of `comeback-backoff`'s ladders: see `tests/misuse.rs`. These tests are in a
-//! package of their own, because `trybuild` builds all dependencies of the tests' package a second time.
+//! Tests that misuse of `comeback-backoff`, in particular of its macro `ladder!`, does not compile: see
+//! `tests/misuse.rs`. These tests are in a package of their own, because `trybuild` builds all dependencies of the
+//! tests' package a second time.

@@ -14,7 +14,7 @@ import botocore.session
 import cbor2
 from botocore.model import OperationModel, OperationNotFoundError, ServiceModel, Shape
 
-# Maps the name that a service's requests are signed with to the name of its model in botocore, if the two differ.
+# Maps a service's signing name to the name of its botocore model, if the two differ.
 SIGNED_AS = {"monitoring": "cloudwatch"}
 
 # Prefix for the name of a member that the model lacks.
@@ -103,7 +103,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
         if location == "body" or member not in shape.members:
             parameters[member] = value
         elif shape.members[member].type_name == "list":
-            # A query string repeats the name for each element of a list.
+            # In a query string, a list's name is repeated for each of its elements.
             parameters.setdefault(member, []).append(typed(shape.members[member].member, value))
         else:
             parameters[member] = typed(shape.members[member], value)

@@ -33,7 +33,7 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# Calls whose IAM action has another name, with that action. A batch call needs the action for a single message, and
+# The IAM action of each call whose action has a different name. A batch call needs the action for a single message, and
 # every kind of invocation needs the same action.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",

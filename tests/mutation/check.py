@@ -43,8 +43,8 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # The files are copied with new modification times. With the old ones, cargo would take an earlier bug's build for
-    # the original's.
+    # The copies get new modification times. With the old ones, cargo would reuse an earlier run's build, which contains
+    # a planted bug.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
     if failed:
@@ -95,8 +95,8 @@ def failed_tests(tree, suite):
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # This turns off debug information, which the dependencies are built without anyway. The checkout has another
-    # setting, so cargo never takes a bug's build for the checkout's own.
+    # Debug information is off. The dependencies are built without it anyway, and the checkout has another setting, so
+    # cargo never mistakes a build with a bug for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -1,6 +1,7 @@
 //! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`): messages in
-//! JSON, each ended by a NUL. This needs no port, and no crate but serde_json. The tests use only ten commands of the
-//! protocol, whereas existing crates use WebSocket and generate code for all of it, which takes a minute to compile.
+//! JSON, each ended by a NUL. This needs no port, and no crate other than serde_json. The tests use only ten commands
+//! of the protocol, whereas existing crates use WebSocket and generate code for all of it, which takes a minute to
+//! compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -32,7 +33,7 @@ pub struct Chromium {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// The window width and colour scheme that a page is shown in.
+/// The window width and colour scheme for showing a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.

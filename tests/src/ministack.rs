@@ -138,7 +138,7 @@ impl MiniStack {
         })
     }
 
-    /// SDK configuration for building more clients of this server.
+    /// SDK configuration for building more clients for this server.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }
@@ -215,7 +215,7 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
 }
 
 /// Socket name of a server that runs AWS CLI commands for all tests in this process. Without it, each command would
-/// spend half a second of processor time on starting up. The server's log goes to the first caller's `directory`.
+/// spend half a second of processor time starting up. The server's log goes to the first caller's `directory`.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {

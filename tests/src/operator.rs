@@ -52,8 +52,8 @@ impl Operator {
         Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
-    /// An operator with all permissions whose `comeback` runs on the clock of this server, which may be faster than
-    /// real time.
+    /// An operator with all permissions. Its `comeback` runs on the clock of this server, which may be faster than real
+    /// time.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
@@ -84,8 +84,8 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. Runs it up to twice more if a request arrived with an
-    /// expired signature: on a fast clock, a signature's five minutes can be less than half a second.
+    /// Runs `comeback` with these arguments, in shell syntax. Runs it again, at most twice, if a request arrived with
+    /// an expired signature: on a fast clock, a signature's five minutes can be less than half a second.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -120,8 +120,8 @@ async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKe
     made.expect("IAM creates the key").access_key.expect("it answers with the key")
 }
 
-/// Builds `comeback` once for this process, because cargo takes a second even with nothing to build, and returns its
-/// path.
+/// Builds `comeback` and returns its path. Each process builds it only once, because cargo takes a second even if there
+/// is nothing to build.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND
@@ -151,7 +151,8 @@ impl Ran {
 /// Members in the JSON object of every command on a deployment.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Members of a command's JSON object, from the longest row in `docs/json.md` whose words all occur in the command.
+/// Members of a command's JSON object, as listed in `docs/json.md`. Among the rows whose words all occur in the
+/// command, the longest row applies.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =

@@ -42,8 +42,8 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Removes the environment variables that cargo sets for tests from a command that itself runs cargo. The build script
-/// of `ring` depends on them, so a build that inherited them would rebuild `ring` and everything that uses it.
+/// Prepares a command that itself runs cargo: removes the environment variables that cargo sets for tests. The build
+/// script of `ring` depends on them, so a build that inherited them would rebuild `ring` and everything that uses it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

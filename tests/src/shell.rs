@@ -145,12 +145,13 @@ impl Drop for Background {
     }
 }
 
-/// The longest time that a test waits for anything. A passing test waits far less. The limit is this high because a
-/// call may count as lost on a busy machine, and its event then waits for up to two minutes, even on a fast clock.
+/// The longest time that a test waits for anything. A passing test waits for far less time. The limit is this high
+/// because a call may count as lost on a busy machine, and its event then waits for up to two minutes, even on a fast
+/// clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results in no other
-/// way.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. This is the only way in which tests
+/// wait for results.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))

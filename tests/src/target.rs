@@ -10,8 +10,8 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event that
-/// it receives to `/aws/lambda/{name}`.
+/// Creates a Python function that knows nothing about Comeback (`tests/targets/plain_target.py`). It logs each event
+/// that it receives to `/aws/lambda/{name}`.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
@@ -129,8 +129,8 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from a zip archive and the name of the module with its handler. The function gets a role of its
-/// own, without permissions.
+/// Creates a function from a zip archive and the name of the handler's module. The function gets a role of its own,
+/// without permissions.
 async fn create(
     ministack: &MiniStack,
     name: &str,

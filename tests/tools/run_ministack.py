@@ -102,12 +102,12 @@ lambda_svc._execute_function_dispatch = named(lambda_svc._execute_function_dispa
 lambda_svc._route_async_failure = locked(recorded(lambda_svc._route_async_failure))
 for action, function in sqs._HANDLERS.items():
     sqs._HANDLERS[action] = locked(function)
-# ReceiveMessage is a coroutine that waits between these steps, so each step takes the lock by itself.
+# ReceiveMessage is a coroutine that waits between these steps, so each step takes the lock separately.
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log has everything that the function wrote before it answered. MiniStack waits for the output
-# only a few milliseconds, and logs the rest with the environment's next invocation, which may never come.
+# On AWS, a function's log has everything that the function wrote before it answered. MiniStack waits only a few
+# milliseconds for the output, and logs the rest with the environment's next invocation, which may never come.
 class Output:
     def __init__(self, stream, lines):
         self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
@@ -168,8 +168,8 @@ def when_it_answered(kill):
 
 lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
-# In MiniStack, a `MaximumConcurrency` from a template's parameter is a string. It stops the mapping's poller, and no
-# SDK can parse it.
+# In MiniStack, a `MaximumConcurrency` from a template's parameter is a string. Such a string stops the mapping's
+# poller, and no SDK can parse it.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -197,7 +197,7 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack recognizes only some of Lambda's actions, and takes the others for these. For example, it requires
+# MiniStack recognizes only some of Lambda's actions, and mistakes the others for them. For example, it requires
 # `lambda:UpdateFunctionCode` to set a destination. botocore's model has all operations. An IAM action has the name of
 # its operation, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
@@ -304,12 +304,12 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# MiniStack also listens on port 443 if it is free. Two servers that start at once both find it free, and one of them
-# then hangs.
+# MiniStack also listens on port 443 if it is free. Two servers that start at the same time both find it free, and one
+# of them then hangs.
 app._port_is_bindable = lambda host, port: False
 
-# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to those that are in
-# progress then.
+# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to those in progress at
+# that point.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs rustdoc for `cargo test --doc`. Before it tests a library's examples, it builds the library's documentation, with
-# warnings as errors. A separate `cargo doc` would process all dependencies again.
+# Runs rustdoc for `cargo test --doc`. Before testing a library's examples, it also builds the library's documentation,
+# with warnings as errors. A separate `cargo doc` would process all dependencies again.
 set -euo pipefail
 if [[ " $* " == *" --test "* && " $* " == *" crates/"* ]]; then
     arguments=()

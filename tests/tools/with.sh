@@ -20,7 +20,7 @@ export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
 # Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
 unset PYTHONDONTWRITEBYTECODE
-# Cargo would use make's job server if these flags named it.
+# If these flags named make's job server, cargo would use it.
 unset MAKEFLAGS MFLAGS
 
 debian() {
@@ -56,7 +56,8 @@ python_packages() {
     echo "installing $(tr '\n' ' ' <"$root/tests/tools/$1.in")into .tools/$1"
     uv
     "$tools/uv/bin/uv" venv --quiet --clear "$tools/$1"
-    # MiniStack's bytecode is compiled now, because several servers start at once, and each would compile it again.
+    # MiniStack's bytecode is compiled now, because several servers start at the same time, and each would compile it
+    # again.
     [ "$1" != ministack ] || export UV_COMPILE_BYTECODE=1
     "$tools/uv/bin/uv" pip install --quiet --require-hashes --no-build --python "$tools/$1/bin/python" --requirement "$locked"
     unset UV_COMPILE_BYTECODE
@@ -69,7 +70,7 @@ install() {
     faketime) command -v faketime >/dev/null || debian faketime ;;
     # cargo-about is optimized, because it compares each licence with all known licences.
     about) CARGO_PROFILE_RELEASE_LTO=off cargo_program about cargo-about@0.9.3 --features cli ;;
-    # The next two programs are not optimized, because optimizing takes longer than it saves.
+    # The next two programs are not optimized, because optimizing them takes more time than it saves.
     cyclonedx) CARGO_PROFILE_DEV_DEBUG=false cargo_program cyclonedx cargo-cyclonedx@0.5.9 --debug ;;
     semver) CARGO_PROFILE_DEV_DEBUG=false cargo_program semver cargo-semver-checks@0.51.0 --debug ;;
     fuzz) cargo_program fuzz cargo-fuzz@0.13.2 ;;

@@ -38,7 +38,7 @@ const sdk = {
 };
 require.cache[path] = { id: path, filename: path, loaded: true, exports: sdk };
 
-/** Captures the calls and the log lines of a test's consumers, at a fixed time. */
+/** Captures the calls and the log lines of a test's consumers, with the clock fixed at `now`. */
 export function recorded(t, now, answer = () => ({})) {
   const calls = [];
   const lines = [];

@@ -26,13 +26,13 @@ _Record = dict[str, Any]
 _Handler = Callable[[_Record, Any], Any]
 _Response = dict[str, list[dict[str, str]]]
 
-# Durations are in seconds. SQS cannot hide a message for longer than 12 hours after its receive.
+# Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 _LONGEST_BACKOFF = 43_170
-# SQS reports only when a message was first received. After a later receive, a throttled poller may have held it for
-# 1,230 s.
+# SQS reports only the time of the first receive. On a later receive, a throttled poller may have held the message for
+# up to 1,230 s, and that time counts towards the 12 hours.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
-# While a message is hidden, a FIFO queue delivers no other message of its group.
+# While a message is hidden, a FIFO queue delivers no other message from the same group.
 _FIFO_MAX_BACKOFF = 60
 _MAX_BACKOFF = 3_600
 # SQS limits a batch of messages, and each message, to 1 MiB.
@@ -42,13 +42,13 @@ _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _ERROR_CHARACTERS = 8_192
 _LONGEST_TIMEOUT = 900.0  # Lambda's maximum
-# The types of results that nobody has run or awaited.
+# Types of results that still have to be run or awaited.
 _UNRUN = (Awaitable, types.FunctionType, types.MethodType, functools.partial)
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
 _NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
 _NOT_SQS = "; comeback-sqs is for functions behind an SQS event source mapping"
-# The domains of partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
+# Domains of the AWS partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
 _SUFFIXES = {
     "aws-cn": "amazonaws.com.cn",
     "aws-eusc": "amazonaws.eu",
@@ -84,14 +84,14 @@ class _Unreadable(Exception):
 
 _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
-# Up to a tenth is added to a requested wait, so that messages do not all return at once.
+# Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
 _SPREAD = 0.1
 # Draws differ between messages even if the function seeds `random`, or SnapStart restores its state.
 _RANDOM = random.SystemRandom()
 
 
 class RetryAfter(Exception):
-    """Raise this exception to set when the message is retried, instead of the ordinary backoff.
+    """Raise this exception to choose when the message is retried, instead of using the ordinary backoff.
 
     `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (local time if it has no time
     zone), or the value of a `Retry-After` header. `text` is an explanation for people.
@@ -206,7 +206,7 @@ class _Policy(NamedTuple):
         return self.max_backoff or (max(self.base_backoff, _FIFO_MAX_BACKOFF) if fifo else _MAX_BACKOFF)
 
     def draw(self, receives: int, fifo: bool) -> int:
-        """Draws the backoff after the given number of receives, in whole seconds."""
+        """Draws the backoff, in whole seconds, after the given number of receives."""
         # The shift avoids floating point, and its limit avoids huge numbers.
         ceiling = min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
         least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
@@ -225,8 +225,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """Returns when a message that fails now is due again, and the rule that set that time. The time is None if the
-        message would be too old by then."""
+        """Returns the time at which to retry a message that fails now, and the rule that set this time. The time is
+        None if the message would be too old by then."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
@@ -290,7 +290,7 @@ class _Batch:
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
         # The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record
-        # starts in it.
+        # starts during that time.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -299,13 +299,14 @@ class _Batch:
         self.settling = threading.Lock()
 
     def time_left(self) -> float:
-        """Returns the time left, in seconds. A unit test may pass no context."""
+        """Returns the function's remaining time in seconds. Without a context, as in a unit test, this is Lambda's
+        maximum."""
         remaining = getattr(self.context, "get_remaining_time_in_millis", None)
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
-        """Returns the seconds that a call to SQS may take; at zero, no call begins. A fifth of the reserve is kept
-        free. If a call outlasted the function, Lambda would deliver the whole batch again."""
+        """Returns the seconds that a call to SQS may take; at zero, no call is started. A fifth of the reserved time is
+        kept free. If a call outlasted the function, Lambda would deliver the whole batch again."""
         return max(0.0, self.time_left() - self.reserve / 5)
 
     def handle(self) -> _Response:
@@ -327,9 +328,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Once only the reserve is left, hides or deletes the messages whose outcome is known. A timeout then affects
-        only the records that are still running. The response waits for those, because they would otherwise continue in
-        the next invocation."""
+        """Hides or deletes the messages whose outcome is known, as soon as only the time reserved for calls to SQS is
+        left. A timeout then affects only the records that are still running. The response waits for those, because they
+        would otherwise continue in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -357,7 +358,7 @@ class _Batch:
         for message in messages:
             lanes.setdefault(message.group or message.message_id, []).append(message)
         with ThreadPoolExecutor(self.policy.concurrency) as pool:
-            # Each lane runs in its own copy of the invocation's context variables.
+            # Each list of messages runs with its own copy of the invocation's context variables.
             running = [pool.submit(contextvars.copy_context().run, self.run_in_order, lane) for lane in lanes.values()]
             for lane in running:
                 lane.result()
@@ -369,10 +370,10 @@ class _Batch:
         return True
 
     def settles(self, message: _Message) -> bool:
-        """Runs a record. Returns true if its message is settled."""
+        """Runs a record. Returns true if it succeeded, or if its message was dead-lettered."""
         try:
-            # The handler gets a copy of the record, because functions often replace the body, and a dead-letter needs
-            # the received one.
+            # The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the
+            # record as received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
@@ -456,7 +457,7 @@ class _Batch:
         self.apply("delete_message_batch", "sqs:DeleteMessage", "delete", done)
 
     def apply(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
-        """Hides or deletes messages, ten in each call."""
+        """Hides or deletes messages, ten per call."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
             seconds = self.time_for_a_call()
@@ -474,7 +475,7 @@ class _Batch:
             remedy = None
             try:
                 answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
-                # A truncated response leaves this problem for each message that it does not name.
+                # If the response is truncated, this problem remains for each message that is missing from it.
                 problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
                 for entry in answer.get("Successful") or []:
                     problems.pop(entry.get("Id"), None)
@@ -494,7 +495,7 @@ class _Batch:
 
 
 def _check_event(event: object) -> None:
-    """Refuses an event from another source, which would otherwise count as handled."""
+    """Refuses an event that is not from SQS. Such an event would otherwise count as handled."""
     if not isinstance(event, dict):
         problem: str | None = "it is not an object"
     elif not isinstance(event.get("Records"), list):
@@ -517,7 +518,7 @@ def _foreign(record: object) -> str | None:
 
 
 def _check_result(result: object) -> None:
-    """Refuses a result that nobody has run or awaited. When the consumer was made, a wrapper may have hidden a
+    """Refuses a result that still has to be run or awaited. When the consumer was made, a wrapper may have hidden a
     generator."""
     for it in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(it, _UNRUN) or _is_lazy(it):
@@ -664,7 +665,7 @@ def _without_generics(name: str) -> str:
 
 
 def _requested_wait(text: str, now: float) -> float:
-    """Returns the seconds to wait, by the grammar in docs/envelope.md."""
+    """Returns the seconds to wait, according to the grammar in docs/envelope.md."""
     text = text.partition(";")[0].strip(" \t\n\r\f")
     if len(text) > _WAIT_CHARACTERS:
         raise _NOT_A_WAIT
@@ -847,14 +848,14 @@ def _check_time(**_: Any) -> None:
         raise TimeoutError
 
 
-# boto3 can create only one client at a time, but several threads may share one.
+# In boto3, creating a client is not thread-safe, but using one is.
 _LOADING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=None)
 def _sqs(queue_arn: str) -> Any:
-    """Returns the SQS client for a queue. boto3 is loaded on the first failure, because that may take longer than the
-    function itself."""
+    """Returns the SQS client for a queue. boto3 is loaded on the first failure, because loading it may take longer than
+    the function itself."""
     import boto3  # type: ignore[import-untyped]
     from botocore.config import Config  # type: ignore[import-untyped]
 

@@ -34,7 +34,7 @@ class Opened(TypedDict):
 
 
 class RetryAfter(Exception):
-    """Raise this exception to set when the event is retried, instead of the ordinary backoff.
+    """Raise this exception to choose when the event is retried, instead of using the ordinary backoff.
 
     `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (local time if it has no time
     zone), or a string such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises

@@ -23,7 +23,7 @@ RetryAfter([900])
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    # The build runs in a copy, because it leaves files next to the source.
+    # The build runs in a copy, because a build leaves files next to the source.
     source = shutil.copytree(HERE, tmp_path_factory.mktemp("package") / "source")
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "."], cwd=source, check=True)

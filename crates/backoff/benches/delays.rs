@@ -1,4 +1,4 @@
-//! Compares the cost of computing a delay with backon's. The bench only prints ratios; it has no threshold to pass.
+//! Compares the cost of computing a delay in this crate and in backon. The bench only prints ratios; it never fails.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
 //! Without the `--config` option, dependencies are built for size, which would slow backon down.

@@ -43,8 +43,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The tick in nanoseconds. The growth and the cap are in ticks. Even the longest wait fits in 64 bits as
-    /// nanoseconds.
+    /// The tick in nanoseconds. The growth and the cap are in ticks. Even the longest wait, converted to nanoseconds,
+    /// fits in 64 bits.
     tick: u64,
     retries: Option<u64>,
 }
@@ -202,8 +202,8 @@ impl Backoff {
     /// is over the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
-    /// again, which takes `n` draws. For this jitter, derive the seed from the event, not from the retry. A new chain
-    /// of waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
+    /// again, which takes `n` draws. For this jitter, use the same seed for all retries of an operation.
+    /// A new chain of waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
     ///
     /// ```
     /// use comeback_backoff::Backoff;

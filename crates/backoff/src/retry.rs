@@ -9,9 +9,9 @@ use crate::hint::Hint;
 
 /// Calls `operation`, and repeats the call after each of `delays` until a call succeeds.
 ///
-/// The operation is called at least once, and at most once more than the number of delays. `delays` is anything that
-/// yields durations: a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the
-/// delays are endless, an operation that keeps failing is retried forever.
+/// The operation is called once, and then at most once after each delay. `delays` is anything that yields durations: a
+/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the delays are endless, an
+/// operation that keeps failing is retried forever.
 ///
 /// `operation` is a function or closure that returns a future. For a closure that mutates what it borrows, use
 /// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the last result.

@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Generates a first ceiling and a cap, in ticks. About half of them are small.
+/// Generates a first ceiling and a cap, in ticks. In about half of the cases, both are small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);

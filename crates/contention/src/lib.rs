@@ -5,8 +5,8 @@
 //! and writes it back. The server refuses the write if another client has written since the read. A refused client
 //! backs off, and then reads again.
 //!
-//! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)|. A run ends when every client
-//! has the answer to an accepted write. Only writes count as calls.
+//! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)| to arrive. A run ends when
+//! every client has the answer to an accepted write. Only writes count as calls.
 //!
 //! The study is independent of the rest of Comeback: it uses neither the retry handler nor the handler's policy.
 //!

@@ -8,24 +8,25 @@ use serde::Serialize;
 /// Base of the backoff, in ms. It is half the ceiling of the first wait, because the study counts attempts from 1, as
 /// the program published with the article does.
 pub(crate) const BASE_MS: f64 = 5.0;
-/// Cap of every wait, in ms.
+/// Cap on every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// A backoff strategy, which determines how long a client waits after its n-th refused write. The ceiling v of this
-/// wait is min(2000, 5·2ⁿ) ms.
+/// A backoff strategy: how long a client waits after a refused write. The ceiling of the wait after the n-th refused
+/// write is v = min(2000, 5·2ⁿ) ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// No wait: the client tries again at once.
     None,
-    /// Waits exactly the ceiling v, so clients that are refused together come back together.
+    /// Waits for exactly the ceiling. Clients that are refused together therefore come back together.
     Exponential,
-    /// Waits half the ceiling v plus a random part of the other half: v/2 + uniform(0, v/2).
+    /// Waits for half the ceiling v plus a random part of the other half: v/2 + uniform(0, v/2).
     Equal,
-    /// Waits a random part of the ceiling v: uniform(0, v).
+    /// Waits for a random part of the ceiling v: uniform(0, v).
     Full,
-    /// Waits `last` = min(2000, uniform(5, 3·`last`)), starting from `last` = 5. This is the published form, which
-    /// applies the cap after the draw; `comeback_backoff` applies the cap before the draw.
+    /// Waits for min(2000, uniform(5, 3·`last`)) ms, where `last` is the previous wait, or 5 before the first wait.
+    /// This is the published form, which applies the cap after the draw; `comeback_backoff` applies the cap before the
+    /// draw.
     Decorrelated,
 }
 
@@ -44,8 +45,9 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait after a client's next refused write, in ms. `memory` holds the client's v or `last`, as defined
-    /// for the variants of [`Strategy`]; it must start as [`BASE_MS`]. `uniform(low, high)` is called at most once.
+    /// Returns the wait after a client's next refused write, in ms. `memory` is kept from one refused write of the
+    /// client to the next: it holds the last ceiling or, for [`Strategy::Decorrelated`], the last wait. Its initial
+    /// value must be [`BASE_MS`]. `uniform(low, high)` is called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,

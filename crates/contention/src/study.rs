@@ -7,7 +7,7 @@ use crate::race::{self, Race, Stream, Write};
 use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
-/// Maximum number of clients at one point of a study.
+/// Maximum number of clients in a [`Point`].
 const MAX_CLIENTS: u32 = 100_000;
 /// Maximum number of clients with [`Strategy::None`]. Without backoff, the number of calls grows with the square of the
 /// number of clients.
@@ -24,7 +24,7 @@ pub struct Point {
     pub runs: u32,
 }
 
-/// A study whose points have been checked, ready to run.
+/// A study that is ready to run: its [`Point`]s have been checked.
 #[derive(Clone, Debug)]
 pub struct Study {
     points: Vec<Point>,
@@ -32,19 +32,19 @@ pub struct Study {
     reference: bool,
 }
 
-/// The means of a study, one cell per point. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
+/// The results of a study. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// One cell for each point, in the order of the points.
+    /// The means for each [`Point`] of the study, in the order of the points.
     pub cells: Vec<Cell>,
 }
 
-/// The means over all runs of one point.
+/// The means over all runs of one [`Point`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// Number of clients at the point.
+    /// Number of clients in each run.
     pub clients: u32,
-    /// Strategy of the point.
+    /// Backoff strategy that every client used.
     pub strategy: Strategy,
     /// Mean time from a run's start until the last client has its answer, in ms.
     pub time_ms: f64,
@@ -62,9 +62,9 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, all runs of a point share one random stream. The report then equals, to the
-    /// last digit, the output of a Python program that implements the published model and uses the same seed. Without
-    /// `reference`, each run has its own stream.
+    /// Checks the points. With `reference`, all runs of a [`Point`] share one random stream. The report then equals, to
+    /// the last digit, the output of a Python program that implements the published model and uses the same seed.
+    /// Without `reference`, each run has its own stream.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
 //! Measures how many calls a delivery makes under throttling, and how much memory it uses. Run with `cargo bench -p
 //! comeback-delivery --bench figures`.
 //!
-//! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Each row about
-//! memory runs in a process of its own, and shows its peak as Linux counts it (`VmHWM`).
+//! The services are simulated on tokio's paused clock, so the numbers of calls and seconds are the same on any machine.
+//! Each memory row is measured in a process of its own, and shows the peak that Linux reports for that process
+//! (`VmHWM`).
 
 use std::process::Command;
 
@@ -58,8 +59,8 @@ async fn figures() {
     }
 }
 
-/// Measures deliveries through services that accept only part of each call. `least` is the shortest possible time for
-/// the entries beyond the service's burst.
+/// Measures deliveries through services that accept only part of each call. In the printed table, `least` is the
+/// shortest possible time for the entries that exceed the service's burst.
 async fn partly_throttled() {
     println!(
         "\n{:<44}{:>10}{:>8}{:>8}{:>9}{:>9}{:>7}",

@@ -1,5 +1,5 @@
-//! The board holds the state of each entry in a delivery. It decides which entries are sent, retried and given up, and
-//! never waits.
+//! The board holds the state of each entry in a delivery. It decides which entries to send, retry or give up. It never
+//! waits.
 
 mod answers;
 
@@ -20,7 +20,7 @@ pub(crate) struct Board<E, R> {
     tracks: BTreeMap<usize, Track<E>>,
     /// Entries that may be sent now, the lowest index first. At most one entry of each lane is ready.
     ready: BTreeSet<usize>,
-    /// Halves of calls that the service refused as a whole. Each half is sent as it is.
+    /// Halves of calls that the service refused as a whole. Each half is sent as a call of its own.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
     refusals: Refusals,
@@ -45,7 +45,7 @@ pub(crate) struct Counts {
 /// Outcome of one entry: sent, or left undelivered with an error.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
-/// An entry that has no outcome yet, and its calls so far.
+/// An entry that has no outcome yet, and the number of calls that have carried it.
 struct Track<E> {
     /// The entry, shared with the call that carries it.
     entry: Arc<E>,
@@ -54,7 +54,7 @@ struct Track<E> {
     /// Number of calls that carried the entry, including calls under way.
     calls: u64,
     /// Number of calls that carried the entry without using up a retry: the call was refused as a whole and halved, or
-    /// the service throttled this entry and accepted others.
+    /// the service throttled this entry but accepted others.
     free: u64,
     place: Place,
     /// The last error returned for the entry.
@@ -65,7 +65,7 @@ struct Track<E> {
 enum Place {
     /// The entry may be sent, or is waiting for the entries before it in its lane.
     Here,
-    /// The entry is in one half of a refused call. The half is sent as it is.
+    /// The entry is in one half of a refused call. The half is sent as a call of its own.
     InHalf,
     /// The entry is in a call under way.
     Away,
@@ -142,7 +142,7 @@ impl<E, R> Board<E, R> {
     }
 
     /// Returns true if waiting for more entries cannot make the next batch fuller. A batch has at most `most` entries.
-    /// The check is cheap: it adds up the sizes of fewer entries than fit in one call.
+    /// The check is cheap: it never adds up the sizes of more entries than one call may carry.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -151,9 +151,9 @@ impl<E, R> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch, of at most `most` entries. Halves of refused calls are sent as they are, after all other
-    /// batches, because one bad entry must not hold up the rest. If the service may be refusing every entry, halves are
-    /// sent first, because their answers show whether it does.
+    /// Takes the next batch, of at most `most` entries. A half of a refused call is a batch of its own. Halves come
+    /// after all other batches, because one bad entry must not hold up the rest. If the service may be refusing every
+    /// entry, halves come first, because the answers to the halves show whether it is.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -224,21 +224,22 @@ impl<E, R> Board<E, R> {
         batch
     }
 
-    /// Returns the next entry of the same lane, if it may share a call with this one; otherwise `None`.
+    /// Returns the entry after this one in its lane, if the two may share a call; otherwise `None`.
     fn follower(&self, index: usize) -> Option<usize> {
         let lane = self.tracks[&index].lane.as_ref().filter(|lane| lane.together)?;
         let next = self.lanes.after(lane, index)?;
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the next entry of a lane as ready, after an entry of the lane was settled or its wait ended.
+    /// Marks the first entry of a lane as ready, unless the entry is waiting for a retry, is in a call, or is in one
+    /// half of a refused call.
     fn release(&mut self, lane: &Lane) {
         // An entry that is waiting or under way is not ready.
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);
     }
 
-    /// Returns the failed entries of a call that delivered a later entry from the same lane.
+    /// Returns the failed entries that were overtaken: the same call delivered a later entry of the same lane.
     fn overtaken(&self, answers: &[(usize, Answer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {

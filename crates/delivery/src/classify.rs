@@ -1,7 +1,7 @@
 //! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
 //! An adapter sends through the caller's own client and switches off the SDK's retries for each call. A new client
-//! without retries would open connections of its own.
+//! without retries would open new connections.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use crate::operation::Answer;
 use crate::operation::{ErrorKind, ServiceError};
 
-/// The sleep function that the adapters' senders use, `tokio::time::sleep`.
+/// Type of `tokio::time::sleep`, the sleep function that the adapters' senders use.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 
-/// Sends a call once, through the caller's client with its retries switched off.
+/// Sends a call once, through the caller's client with the client's retries switched off.
 macro_rules! send_once {
     ($sdk:ident, $call:expr) => {{
         let once = $sdk::config::retry::RetryConfig::disabled();
@@ -33,9 +33,9 @@ pub(crate) use send_once;
 ///
 /// The kind follows from the service's error code or, if that is unknown, from the HTTP status. Without a response, the
 /// request may have arrived, so the error is transient. A request that could not be built is refused. A request that
-/// could not be signed, because there are no credentials, is denied. A 4xx with an unknown code is refused. A 4xx
-/// without a code comes from something between the client and the service, and its kind is unknown. A 413 always means
-/// that the request is too large.
+/// could not be signed for lack of credentials is denied. A 4xx with an unknown code is refused. A 4xx without a code
+/// comes from something between the client and the service, and its kind is unknown. A 413 always means that the
+/// request is too large.
 ///
 /// If the response requests a pause (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds), the pause
 /// is in [`ServiceError::retry_after`].
@@ -71,8 +71,8 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// Returns the pause that a response's headers request; `None` if they request no pause. A date is ignored, because
-/// this function has no clock to compare it with.
+/// Returns the pause that a response's headers request; `None` if they request no pause. A date in `Retry-After` is
+/// ignored, because this function has no clock to compare it with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));
@@ -111,8 +111,8 @@ fn kind_without_code<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> E
     }
 }
 
-/// Returns true if there are no credentials, or their configuration is wrong. A timeout of the credentials provider is
-/// transient.
+/// Returns true if there are no credentials, or if their configuration is wrong. Returns false if the credentials
+/// provider timed out, because such an error is transient.
 fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> bool {
     chain(error).any(|error| match error.downcast_ref() {
         Some(CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_)) => true,
@@ -209,7 +209,7 @@ mod tests {
         Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"))
     }
 
-    /// Makes a call that must fail, with this configuration, and returns its error.
+    /// With this configuration, makes a call that must fail, and returns its error.
     async fn failed(config: Builder) -> ServiceError {
         let call = aws_sdk_sqs::Client::from_conf(config.build()).send_message().message_body("one");
         let call = call.queue_url("https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
@@ -231,7 +231,7 @@ mod tests {
         answered(status, &[("x-amzn-errortype", code)], BODY).await
     }
 
-    /// Error codes of SQS, DynamoDB, Kinesis, Firehose, EventBridge and Lambda, by kind, with their HTTP status.
+    /// Error codes of SQS, DynamoDB, Kinesis, Firehose, EventBridge and Lambda, by kind, each with its HTTP status.
     const CODES: [(ErrorKind, &[(u16, &str)]); 6] = [
         (
             ErrorKind::Throttled,
@@ -393,7 +393,8 @@ mod tests {
         }
     }
 
-    /// In each case the client sends no request, because credentials are missing, cannot be loaded, or arrive too late.
+    /// In each case, the client sends no request, because credentials are missing, cannot be loaded, or arrive too
+    /// late.
     #[tokio::test]
     async fn missing_credentials_are_denied_late_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};

@@ -26,9 +26,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         self.deliver(entries, || true, pending()).await
     }
 
-    /// Like [`send`](Self::send), but ends when `deadline` completes, even with calls under way. `deadline` is a future
-    /// such as `tokio::time::sleep` or a signal to shut down. The entries of calls without an answer are handed back as
-    /// [`Unanswered`](crate::EntryError::Unanswered).
+    /// Like [`send`](Self::send), but ends when `deadline` completes, even if calls are under way. `deadline` is a
+    /// future such as `tokio::time::sleep` or a shutdown signal. The entries of calls without an answer are handed back
+    /// as [`Unanswered`](crate::EntryError::Unanswered).
     ///
     /// # Errors
     ///

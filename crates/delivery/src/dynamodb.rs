@@ -51,7 +51,7 @@ impl Sender {
 /// A put or a delete in one of the sender's tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Name of the table; one of the tables given to the sender.
+    /// Name of the table. The table must be one of those given to the sender.
     pub table: String,
     /// The change to make in that table.
     pub action: Action,
@@ -77,7 +77,7 @@ impl Write {
         Self { table: table.into(), action: Action::Delete(key) }
     }
 
-    /// The attributes of the item to put, or of the key to delete.
+    /// The attributes of the item to put, or the key attributes of the item to delete.
     pub fn attributes(&self) -> &Attributes {
         let (Action::Put(attributes) | Action::Delete(attributes)) = &self.action;
         attributes
@@ -166,7 +166,8 @@ fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
 }
 
 impl BatchWriteItem {
-    /// Sends the write requests and returns the keys that DynamoDB left unprocessed. An absent list counts as empty.
+    /// Sends the write requests, and returns the keys that DynamoDB left unprocessed. A response without a list of
+    /// unprocessed items means that all were processed.
     async fn send(
         &self,
         requests: HashMap<String, Vec<WriteRequest>>,
@@ -207,7 +208,7 @@ impl BatchWriteItem {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of the SDK's own client against canned HTTP responses; further tests are in `tests/faults`.
+    //! Tests with the SDK's own client and canned HTTP responses. Further tests are in `tests/faults`.
 
     use std::sync::{Arc, Mutex};
 
@@ -344,7 +345,7 @@ mod tests {
 
     proptest! {
         /// The computed size must be at least the size of the body, or calls could exceed their limit. It must not be
-        /// much more, or calls would be half empty.
+        /// much larger, or calls would be half empty.
         #[test]
         fn size_in_a_call_is_its_json(values in vec(value(), 1..12)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,18 +1,18 @@
 //! Pace and concurrency of a sender's calls.
 //!
 //! Every call passes the [`Gate`]. The gate limits the number of concurrent calls. While the service throttles, the
-//! gate also spaces the calls by the [`Pace`]. The pace has no side effects: it takes the service's answers and returns
-//! the time to wait.
+//! gate also spaces the calls according to the [`Pace`]. The pace has no side effects: it takes the service's answers
+//! and returns the time to wait.
 //!
-//! While the service accepts only part of a call, the next call is about as large as that part. The rate of entries
-//! falls much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that share is
-//! small, by the whole share if it is large, and at most once for concurrent calls. The rate rises as TCP's window does
-//! ([RFC 5681], section 3.1): it doubles up to the rate at which the service last accepted part of a call, and rises in
-//! equal steps from there. So the rate stays within a few per cent of the service's own rate, and returns to it soon
-//! after an outage.
+//! While the service accepts only part of each call, the next call is about as large as the accepted part. The rate of
+//! entries falls much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that
+//! share is small, by the whole share if it is large, and at most once for concurrent calls. The rate rises as TCP's
+//! window does ([RFC 5681], section 3.1): it doubles up to the rate at which the service last accepted part of a call,
+//! and rises in equal steps from there. So the rate stays within a few percent of the service's own rate, and returns
+//! to it soon after an outage.
 //!
-//! Once the service accepts whole calls, calls grow again, and the gap between them grows with them, up to half a
-//! second: ten entries once a second need fewer calls than one entry ten times a second.
+//! Once the service accepts whole calls, calls grow again. The gap between them grows too, up to half a second: ten
+//! entries once a second need fewer calls than one entry ten times a second.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
@@ -26,7 +26,7 @@ use async_lock::{Semaphore, SemaphoreGuardArc};
 const FIRST: f64 = 0.1;
 /// The longest gap between calls. A service that accepts less than one call in 5 s is considered down.
 const LONGEST: f64 = 5.0;
-/// The longest step of a wait. After each step, a waiting delivery checks its deadline.
+/// A delivery waits in steps of at most this length, and checks its deadline after each step.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// The shortest gap between calls, because timers are no more precise than that.
 const SHORTEST: f64 = 0.001;
@@ -36,15 +36,15 @@ const STEP: f64 = 1.0 / 16.0;
 /// factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// If the service requests a pause, the sender pauses for at most its own next wait plus this time. Otherwise a service
-/// could stop a sender for a day.
+/// If the service requests a pause, the sender pauses for at most its own next wait plus this time. Otherwise, a
+/// service could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
-    /// Lock held by the delivery that makes the next call, until that call begins.
+    /// Lock that a delivery holds from its turn at the gate until its call begins.
     turn: async_lock::Mutex<()>,
     pace: Mutex<Pace>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Gate {
 /// The gate's permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    /// The round of the [`Pace`] in which the call began.
+    /// The value of `Pace::round` when the call began.
     pub(crate) round: u64,
 }
 
@@ -66,7 +66,7 @@ impl Gate {
         }
     }
 
-    /// Waits until a call may begin, and returns the permission.
+    /// Waits until a call may begin, and returns the [`Pass`] for it.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
         // A call takes a turn before it takes a permit. A turn goes to the delivery that has waited longest, but a
         // permit goes to the first delivery that requests it.
@@ -111,9 +111,9 @@ pub(crate) struct Pace {
     is_hasty: bool,
     /// Number of times that the rate has fallen. Answers to calls that began in an earlier round are ignored.
     round: u64,
-    /// The time left of a requested pause.
+    /// Time left of the pause that the service requested.
     pause: Duration,
-    /// The longest pause that the service has requested since the last step of a wait began.
+    /// The longest pause that the service has requested since the current step of a wait began.
     asked: Duration,
 }
 
@@ -133,12 +133,12 @@ impl Pace {
         self.round
     }
 
-    /// Time from the beginning of the last call to the next.
+    /// Time from the beginning of the last call to the next: the [gap](Self::gap), or half of it if `is_hasty` is true.
     fn next_gap(&self) -> Duration {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// Returns the next step of the wait before a call that has already waited for `gone`; zero if the call may begin.
+    /// Returns the next step of the wait before a call that has waited `gone` so far; zero if the call may begin.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -155,7 +155,7 @@ impl Pace {
     }
 
     /// Records a pause that the service requested. Returns the sender's pause, which may be shorter. `own` is the time
-    /// that the undelivered entries wait anyway.
+    /// that the undelivered entries would wait anyway.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);

@@ -29,7 +29,7 @@ pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 impl Sender {
     /// Makes a sender for the stream with this name or ARN. The client's own retries are switched off.
     ///
-    /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default a stream accepts 1 MiB,
+    /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default, a stream accepts 1 MiB,
     /// and refuses the whole call for a larger record; the other records are then sent again in halves.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)

@@ -41,8 +41,8 @@ impl Lane {
     }
 }
 
-/// Open entries of each lane, in order. With `default()`, giving up an entry does not affect entries added later. With
-/// [`remembering`](Self::remembering), giving up an entry closes its lane to entries added later.
+/// Entries without an outcome in each lane, in order. With `default()`, giving up an entry does not affect entries
+/// added later. With [`remembering`](Self::remembering), giving up an entry closes its lane to entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
@@ -55,7 +55,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane. Returns true if no other entry of the lane is open.
+    /// Adds an entry to its lane. Returns true if the lane has no earlier entry that is still to be delivered.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);

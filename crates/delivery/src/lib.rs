@@ -22,24 +22,24 @@
 //! # Guarantees
 //!
 //! - **Nothing is lost.** Every entry of the input is returned as delivered or undelivered, even if the operation
-//!   panics. To end a delivery early, do not drop its future, but use [`Sender::send_until`].
-//! - **At least once.** An entry is sent again only if the service said that it failed, or did not answer. If the
-//!   service did not answer, the entry may arrive twice.
+//!   panics. To end a delivery early, use [`Sender::send_until`] instead of dropping its future.
+//! - **At least once.** An entry is sent again only if the service reported that the entry failed, or if the service
+//!   did not answer. If it did not answer, the entry may arrive twice.
 //! - **Only errors that may be temporary are retried**: throttles, transient errors and unknown ones
-//!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
+//!   ([`ErrorKind::is_retriable`]). [`Retries`] limits the number of retries.
 //! - **Halves cost few calls.** If the service refuses a whole call, its entries are sent again in halves. Finding one
-//!   bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it takes 2 · *n* − 1. Halves are sent
-//!   without a wait, and use up no retry.
-//! - **If every entry is refused, the delivery ends.** If six calls, at least two of them halves, are refused as a
-//!   whole with the same code, and the service has accepted nothing, every entry is handed back
-//!   ([`EntryError::Halted`]). With at most 50 entries left, each entry is tried instead.
+//!   bad entry among *n* takes about 2 · log₂ *n* calls. If all *n* entries are bad, finding them takes 2 · *n* − 1
+//!   calls. Halves are sent without a wait, and use up no retry.
+//! - **If every entry is refused, the delivery ends.** Every entry is handed back ([`EntryError::Halted`]) if the
+//!   service has accepted nothing and has refused six whole calls, at least two of them halves, with the same code. If
+//!   at most 50 entries are left, the sender tries each of them instead.
 //! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
 //!   throttled entries are sent again in calls of about the accepted size.
-//! - **Batches are full.** Without lanes and failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
+//! - **Batches are full.** Without lanes or failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
 //!   limit⌉) + 1 calls, each within every limit. An entry that is too large for any call is returned before anything is
 //!   sent.
-//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries arrive in any order. Only
-//!   the entries of one [`Lane`] keep their order. A lane is a FIFO queue's message group, or a DynamoDB item.
+//! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries may arrive in any order.
+//!   Only the entries of one [`Lane`] keep their order. A lane is a FIFO queue's message group, or a DynamoDB item.
 //! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes. A
 //!   [`ServiceError`]'s message is the service's own, and may quote an entry.
 //!
@@ -51,17 +51,17 @@
 //! | file | holds |
 //! |---|---|
 //! | `sender` | [`Sender`]: its options |
-//! | `delivery` | `Sender::send`, `send_until`, `send_while`: entries given at once |
+//! | `delivery` | `Sender::send`, `send_until`, `send_while`: entries that are all given at the start |
 //! | `stream` | `Sender::send_stream`, and the [`Batcher`] of many tasks |
 //! | `run` | the loop of calls and waits |
 //! | `gate` | the number of concurrent calls, and their pace while a service throttles |
-//! | `board` | the state of each entry: packing, retries, what is left |
+//! | `board` | the state of each entry; packing entries into calls, and deciding on retries |
 //! | `lanes` | [`Lane`]: entries that keep their order |
 //! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], the error that it returns |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
 //! | `retries` | [`Retries`]: the number of retries, and the waits before them |
 //! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`EntryError`] |
-//! | `classify` | AWS SDK errors as [`ServiceError`]s, and what the adapters share |
+//! | `classify` | AWS SDK errors as [`ServiceError`]s, and code that the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
 mod board;
@@ -90,7 +90,7 @@ mod stream;
 
 #[cfg(feature = "sdk")]
 pub use classify::{TokioSleep, classify};
-/// Re-exported for the `Stream` in the signature of [`Sender::send_stream`].
+/// Re-exported because the signature of [`Sender::send_stream`] uses `futures_util::Stream`.
 pub use futures_util;
 pub use lanes::Lane;
 pub use operation::{Answer, ErrorKind, Operation, ServiceError};

@@ -22,19 +22,19 @@ pub const SQS_SEND: Limits = Limits { entries: 10, bytes: MIB, entry_bytes: MIB 
 /// of entries is limited. Source: SQS API reference.
 pub const SQS_RECEIPTS: Limits = Limits { entries: 10, bytes: usize::MAX, entry_bytes: usize::MAX };
 
-/// Limits of `BatchWriteItem`. Source: DynamoDB API reference: 25 requests, 16 MB in all, 400 KB per item (both in
-/// binary units).
+/// Limits of `BatchWriteItem`. Source: DynamoDB API reference (25 requests, 16 MB in all, 400 KB per item; MB and KB
+/// are binary units).
 pub const DYNAMODB: Limits = Limits { entries: 25, bytes: 16 * MIB, entry_bytes: 400 * KIB };
 
 /// Limits of `PutRecords`. Sizes include partition keys, and the data before base64 encoding. Source: Kinesis Data
-/// Streams API reference: 500 records, 10 MiB in all, 10 MiB per record. A stream accepts 1 MiB per record until its
+/// Streams API reference (500 records, 10 MiB in all, 10 MiB per record). A stream accepts 1 MiB per record until its
 /// own maximum is raised. Former limits: 5 MiB in all, 1 MiB per record.
 pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes: 10 * MIB };
 
-/// Limits of `PutRecordBatch`. Sizes are those of the data before base64 encoding. Source: Firehose API reference: 500
-/// records, 4 MiB in all, 1,000 KiB per record.
+/// Limits of `PutRecordBatch`. Sizes are those of the data before base64 encoding. Source: Firehose API reference (500
+/// records, 4 MiB in all, 1,000 KiB per record).
 pub const FIREHOSE: Limits = Limits { entries: 500, bytes: 4 * MIB, entry_bytes: 1_000 * KIB };
 
-/// Limits of `PutEvents`. An event and a call have the same limit in bytes.
-/// Source: EventBridge API reference: 10 events, *less than* 1 MB in all (256 KB before January 2026).
+/// Limits of `PutEvents`. An event and a call have the same limit in bytes. Source: EventBridge API reference (10
+/// events, *less than* 1 MB in all; 256 KB before January 2026).
 pub const EVENTBRIDGE: Limits = Limits { entries: 10, bytes: MIB - 1, entry_bytes: MIB - 1 };

@@ -19,7 +19,7 @@ pub trait Operation {
     /// data.
     type Receipt;
 
-    /// The limits on a call. They must be the same for every call.
+    /// The limits on an API call. They must not change while a sender uses the operation.
     fn limits(&self) -> Limits;
 
     /// Size of an entry in bytes, as the service counts them.
@@ -30,7 +30,7 @@ pub trait Operation {
         self.size(entry)
     }
 
-    /// Checks an entry before it is sent. An entry that the service would surely refuse, alone or with its whole call,
+    /// Checks an entry before it is sent. An entry that the service is certain to refuse, alone or with its whole call,
     /// is handed back unsent as [refused](crate::EntryError::Refused).
     ///
     /// # Errors
@@ -85,8 +85,8 @@ pub struct ServiceError {
 pub enum ErrorKind {
     /// The service requested fewer calls. The entry is retried, and the whole sender slows down.
     Throttled,
-    /// A 5xx, a timeout, a lost connection, or an entry without an answer. The entry is retried, although it may have
-    /// arrived.
+    /// A 5xx response, a timeout, a lost connection, or an entry without an answer. The entry is retried, although it
+    /// may have arrived.
     Transient,
     /// An error of unknown meaning. The entry is retried.
     Unknown,
@@ -111,12 +111,12 @@ impl ErrorKind {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
     }
 
-    /// Returns true if a call that failed as a whole with this kind may succeed without one of its entries.
+    /// Returns true if a call that failed as a whole with this kind of error may succeed without one of its entries.
     pub(crate) const fn may_be_of_one_entry(self) -> bool {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if a whole call that failed with this kind shows that every other call would fail too.
+    /// Returns true if a whole call that failed with this kind of error shows that every other call would fail too.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }

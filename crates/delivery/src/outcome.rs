@@ -89,11 +89,12 @@ pub enum EntryError {
     /// A call that was under way may have delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// The hard deadline came while a call carried the entry, so it may have arrived.
+    /// The deadline of [`Sender::send_until`](crate::Sender::send_until) came while a call carried the entry, so the
+    /// entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
     /// A call with other entries failed with this error and ended the delivery before this entry was sent, or sent
-    /// again. Possible causes: permissions, credentials or the queue itself are missing; the service refuses every
+    /// again. Possible causes: a permission, the credentials or the queue itself is missing; the service refuses every
     /// entry; or every call failed until retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),

@@ -18,7 +18,7 @@ use comeback_backoff::Backoff;
 /// its own waits, and the operating system seeds the draws, so that senders that fail together do not retry together.
 #[derive(Clone)]
 pub struct Retries {
-    /// Makes the waits of one failed batch.
+    /// Returns the waits before the retries of one failed batch.
     waits: Arc<dyn Fn() -> Box<dyn Iterator<Item = Duration>> + Send + Sync>,
 }
 
@@ -32,7 +32,7 @@ impl Retries {
         Self::of([])
     }
 
-    /// Uses these waits for every entry: an array, the `ceilings()` of a ladder of comeback-backoff, or any other
+    /// Uses these waits for every entry: an array, the `ceilings()` of a comeback-backoff ladder, or any other
     /// iterator. If the iterator is endless, an entry that keeps failing is retried until the deadline.
     pub fn of<D>(waits: D) -> Self
     where

@@ -19,13 +19,14 @@ use crate::sender::Sender;
 /// The source of a delivery's entries, and the conditions that end the delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
-    /// Maximum number of open entries. While this many are open, no entry is taken from the source.
+    /// Maximum number of open entries, that is, entries without an outcome. While this many are open, no entry is taken
+    /// from the source.
     pub(crate) window: usize,
     /// Returns false to pause the loop while the caller has outcomes to take. Called whenever the loop is polled.
     pub(crate) is_wanted: H,
-    /// Called before each call; no call starts after it returns false.
+    /// Called before each call. Once it has returned false, no further call starts.
     pub(crate) may_start: M,
-    /// Future that ends the delivery when it completes, even with calls under way.
+    /// Future that ends the delivery when it completes, even if calls are under way.
     pub(crate) deadline: D,
 }
 
@@ -115,7 +116,7 @@ enum Next<E, R> {
 /// A finished call: its batch, its permission, and the service's answer.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// Everything that the loop awaits: the source of entries, calls, waits, and the turn of the next batch.
+/// Everything that the loop awaits: the source of entries, calls, waits, and the next batch's turn at the gate.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     source: Pin<&'f mut stream::Fuse<I>>,
     window: usize,
@@ -124,7 +125,7 @@ struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     /// The wait for a turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
     enter: N,
-    /// The wait for more entries, before a batch that is not full is sent.
+    /// The wait for more entries before a batch that is not full is sent.
     lingering: Pin<&'f mut Fuse<L>>,
     linger: Option<G>,
 }
@@ -176,7 +177,7 @@ where
         if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
     }
 
-    /// Gives up this delivery's place at the gate, so that other deliveries of the same sender can have it.
+    /// Gives up this delivery's place at the gate, so that another delivery of the same sender can take it.
     fn give_up_turn(&mut self) {
         self.entering.set(Fuse::terminated());
     }
@@ -192,8 +193,8 @@ where
     }
 }
 
-/// Polls the call once, so that the call begins right after the deadline was checked. Returns the call's output, or the
-/// future if it is still pending.
+/// Polls the call once, so that the call begins right after the check of the deadline. Returns the call's output, or
+/// the future if it is still pending.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {

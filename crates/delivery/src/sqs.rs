@@ -1,9 +1,10 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
-//! On a FIFO queue (its name ends in `.fifo`) the messages of one group are sent one at a time, in the order of the
-//! input. When a message is given up, the messages behind it in its group are given up too. A message without a group
-//! is refused unsent. A message with a deduplication id arrives once, even if it is sent again because its answer was
-//! lost. On a standard queue there is no order, and a message that is sent again may arrive twice.
+//! On a FIFO queue (a queue with a name that ends in `.fifo`), the messages of one group are sent one at a time, in the
+//! order of the input. When a message is given up, the messages behind it in its group are given up too. A message
+//! without a group is refused unsent. A message with a deduplication id arrives once, even if it is sent again because
+//! its answer was lost. A standard queue does not keep messages in order, and a message that is sent again may arrive
+//! twice.
 
 use std::time::Duration;
 
@@ -28,12 +29,12 @@ impl Sender {
         Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
-    /// Like [`new`](Self::new), but on a FIFO queue one call may carry up to ten messages of a group. SQS keeps them in
-    /// order.
+    /// Like [`new`](Self::new), but on a FIFO queue, one call may carry up to ten messages of a group. SQS keeps them
+    /// in order.
     ///
     /// If SQS refuses a message but accepts a later one of its group, the refused message is handed back
-    /// ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), because it would now arrive out of order. All
-    /// messages of the group behind the accepted ones are handed back too. A sender from [`new`](Self::new) sends a
+    /// ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), because it would now arrive out of order. The group's
+    /// messages behind the accepted ones are handed back too. By contrast, a sender from [`new`](Self::new) sends a
     /// failed message again while the rest of the group waits.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, true)
@@ -72,12 +73,12 @@ pub struct Message {
     /// Attributes by name, at most ten. They count towards the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
     /// Group of the message. Required on a FIFO queue, where messages of one group keep their order. On a standard
-    /// queue, SQS treats each group as a tenant and shares the queue fairly between them.
+    /// queue, SQS treats each group as a tenant, and shares the queue fairly among the groups.
     pub group_id: Option<String>,
     /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
-    /// Time until the message can be received. Until then, the message is not in flight. SQS refuses more than 15
-    /// minutes, and any delay on a FIFO queue. `None` uses the queue's own delay.
+    /// Time until the message can be received. A delayed message is not in flight. SQS refuses more than 15 minutes,
+    /// and any delay on a FIFO queue. `None` uses the queue's own delay.
     pub delay: Option<Duration>,
     /// `AWSTraceHeader`, the only system attribute that a sender can set: it joins the message to an X-Ray trace. It
     /// does not count towards the message's size.
@@ -216,7 +217,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Size is irrelevant: these calls have no byte limit.
+    /// The size is irrelevant: these calls have no byte limit.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
@@ -235,7 +236,7 @@ impl Operation for ChangeVisibility {
     }
 }
 
-/// Deletes received messages from one queue, by their receipt handles.
+/// Deletes received messages from one queue by their receipt handles.
 ///
 /// ```no_run
 /// # async fn example(client: aws_sdk_sqs::Client, url: &str, handles: Vec<String>) -> Result<(), Box<dyn std::error::Error>> {
@@ -266,7 +267,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Size is irrelevant: these calls have no byte limit.
+    /// The size is irrelevant: these calls have no byte limit.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }
@@ -313,8 +314,8 @@ fn by_entry<'a, R>(
     answers
 }
 
-/// Converts SQS's error for one entry. SQS reports whether the sender is at fault. A throttle is retried in either
-/// case.
+/// Converts SQS's error for one entry. A throttled entry is always retried. Any other entry is retried unless SQS
+/// reports that the sender is at fault.
 fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
         (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,
@@ -327,7 +328,8 @@ fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of the SDK's own client against canned HTTP responses: the requests it sends, and how responses are read.
+    //! Tests with the SDK's own client and canned HTTP responses: which requests are sent, and how responses are
+    //! parsed.
 
     use std::sync::{Arc, Mutex};
     use std::time::Duration;

@@ -67,10 +67,10 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Delivers the entries of a stream, and yields each outcome as it is decided: delivered, or handed back with an
     /// error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
-    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open at once.
-    /// At this number, or while the caller does not take outcomes, the stream is not polled. A full batch is sent at
-    /// once. If the stream has no further entry ready, the batch is sent after [`linger`](Self::linger), by default at
-    /// once.
+    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without
+    /// an outcome) at any time. At this number, or while the caller does not take outcomes, the stream is not polled. A
+    /// full batch is sent immediately. If the stream has no further entry ready, the batch is sent after
+    /// [`linger`](Self::linger), by default immediately.
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open at that time
     /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
@@ -146,7 +146,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// Maximum number of open entries in a stream or batcher.
+    /// Maximum number of entries without an outcome in a stream or batcher.
     pub(crate) fn window(&self) -> usize {
         self.operation.limits().entries.saturating_mul(self.concurrency).saturating_mul(2)
     }
@@ -170,7 +170,7 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// The index of the next entry, and the reply channel of each open entry by the entry's index.
+/// The index of the next entry, and the reply channel of each entry without an outcome, by the entry's index.
 type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
 fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {

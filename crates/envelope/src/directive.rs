@@ -122,8 +122,9 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of either error. Each error also returns it as its `source`, so that `diagnostic` finds it inside
-/// anyhow's box and thiserror's `transparent`: these hide the inner error's type, but pass on its `source`.
+/// The content of a [`RetryAfter`] or [`NonRetryable`]. It is also the `source` of that error, so that `diagnostic`
+/// finds it even inside anyhow's box or thiserror's `transparent`, which hide the error's type but pass on its
+/// `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -153,7 +154,7 @@ mod with_lambda_runtime {
     const MOST_CAUSES: usize = 16;
 
     /// Converts a boxed error into the error that the runtime reports. If the error or one of its causes is a
-    /// [`RetryAfter`] or [`NonRetryable`], that error is reported, by its own name.
+    /// [`RetryAfter`] or [`NonRetryable`], that error is reported under its own name.
     ///
     /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. For other errors,
     /// this function keeps that name and adds the messages of their causes.
@@ -317,7 +318,7 @@ mod diagnostic_tests {
         }
     }
 
-    /// A wrapper like thiserror's `transparent` and anyhow's box: it shows the inner error's message, and returns the
+    /// A wrapper like thiserror's `transparent` or anyhow's box: it shows the inner error's message, and returns the
     /// inner error's `source` as its own.
     #[derive(Debug)]
     struct Transparent(NonRetryable);

@@ -1,4 +1,4 @@
-//! Reading and writing envelopes, in both styles.
+//! Reading and writing envelopes in both styles.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::members::{Member, is_object, members};
 use crate::metadata::{METADATA, Malformed, Metadata, ORIGINAL_PAYLOAD, Style};
 
-/// An event taken out of its envelope by [`open`].
+/// An event as [`open`] returns it: the payload, and the envelope's metadata if there was an envelope.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
     /// The payload of the event's first invocation, byte for byte: any JSON value that is not itself an envelope.

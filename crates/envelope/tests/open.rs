@@ -50,7 +50,8 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the cases, `@` stands for the member, in each of its spellings. `round_trip.rs` tests the member in any position.
+/// In the events below, `@` stands for the `_retry_metadata` member, in each of its spellings. `round_trip.rs` tests
+/// the member in any position.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -96,7 +97,7 @@ fn refused_metadata(metadata: &str) -> String {
 }
 
 /// Returns the error message for an event. In `event`, `OK` stands for valid metadata, and `INLINE` for valid metadata
-/// of inline style.
+/// in inline style.
 fn refused(event: &str) -> String {
     let inline = r#"{"attempt":1,"initial_timestamp":0,"style":"inline"}"#;
     refusal(&event.replace("OK", r#"{"attempt":1,"initial_timestamp":0}"#).replace("INLINE", inline))

@@ -27,11 +27,11 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Length of the reserve at the end of the function's time, during which no record is started. The reserve is at most a
-/// tenth of the time that is left when the batch starts.
+/// Time reserved before the function's timeout, in which no further record is started. The reserve is at most a tenth
+/// of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
-/// Calls to SQS are given up when 1/`KEPT_FREE` of the reserve is left. If a call outlasted the function, Lambda would
-/// deliver the whole batch again, including the records that succeeded.
+/// Calls to SQS are given up when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If a call outlasted the function,
+/// Lambda would deliver the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
@@ -63,7 +63,8 @@ struct Shared<F> {
 /// [`lambda_runtime::run`].
 ///
 /// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) converts a boxed
-/// error. A [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) in the box keeps its name.
+/// error. A boxed [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) keeps its name as
+/// the error type.
 ///
 /// # Errors
 ///
@@ -179,14 +180,14 @@ struct ReceivedMessage {
     /// The message's FIFO group; `None` on a standard queue, where a group does not order messages.
     group: Option<String>,
     end: Mutex<Ending>,
-    /// True once SQS has hidden or deleted the message, as this batch asked it to.
+    /// True once SQS has confirmed that it hid or deleted the message.
     told: AtomicBool,
 }
 
 /// The outcome of a message in the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// The record did not start or did not complete. The message returns after the queue's own visibility timeout.
+    /// The record was not started, or has not finished. The message returns after the queue's own visibility timeout.
     Untouched,
     /// The record succeeded, or the message was sent to the dead-letter queue.
     Settled,
@@ -238,7 +239,7 @@ struct Batch<'a, F> {
     context: Context,
     queue_arn: String,
     reserve: Duration,
-    /// The time from the start of the batch until only the reserve is left.
+    /// The time from the start of the batch until the [reserve](RESERVE) begins.
     until_reserve: Duration,
     started: AtomicBool,
 }
@@ -278,9 +279,9 @@ where
         response
     }
 
-    /// Hides or deletes the messages whose outcome is known, once only the reserve is left. If the function then times
-    /// out, only the running records are affected. The response waits for those records, which would otherwise continue
-    /// in the next invocation.
+    /// Waits until the [reserve](RESERVE) begins, and then hides or deletes the messages whose outcome is known. If the
+    /// function times out after that, only the running records are affected. The response waits for those records,
+    /// which would otherwise continue in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout affects no other record.
         if messages.len() > 1 {

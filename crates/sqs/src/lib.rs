@@ -2,8 +2,8 @@
 //!
 //! [`consumer()`] turns a function that handles one record into a service for [`lambda_runtime::run`]. If the function
 //! fails or panics for a record, only this record's message is retried: it is hidden for a jittered backoff, and
-//! reported in `batchItemFailures`. As with Comeback's retry handler, the function's error can control the retry:
-//! [`RetryAfter`] and [`NonRetryable`].
+//! reported in `batchItemFailures`. As with Comeback's retry handler, the function can control the retry with
+//! its error: [`RetryAfter`] sets the wait, and [`NonRetryable`] prevents the retry.
 //!
 //! ```no_run
 //! use comeback_sqs::{Context, Options, RetryAfter, SqsMessage, consumer, diagnostic};

@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout on a second or later receive. SQS's 12 hours count from this receive, whose time is
-/// unknown: a throttled poller may have held the message for 1,230 s since.
+/// Maximum visibility timeout after a second or later receive. SQS's limit of 12 hours counts from this receive, whose
+/// time is unknown: a throttled poller may have held the message for 1,230 s since then.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());

@@ -81,8 +81,8 @@ impl Aws {
     }
 
     /// Returns the `Account` for one batch from the given retry queue. At `invokes_end`, the handler stops waiting for
-    /// `Invoke` calls. To leave time for them, the hiding that precedes them starts no call to SQS in the second half
-    /// of the time until then.
+    /// `Invoke` calls. Messages are hidden before these calls. No call that hides them starts after half of the time
+    /// until `invokes_end`, so that the other half is left for `Invoke`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -111,8 +111,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Latest time at which the first hiding may start a call. `None` once that hiding has begun, or if no time is left
-    /// for an `Invoke`.
+    /// Latest time at which a call that hides messages before the `Invoke` calls may start. `None` once that hiding has
+    /// begun, or if no time is left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,

@@ -5,7 +5,7 @@ use comeback_engine::{Policies, QueueArn, Setting};
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine parses the variables of the policies, and this file parses the rest.
+/// The handler's configuration. The engine parses the variables that define policies, and this file parses the rest.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables. The error has a message for each variable that is refused.
+    /// Reads all variables. The error has a message for each refused variable.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {

@@ -57,8 +57,9 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. The handler hides a message
-    /// while it invokes the message's function, and that hiding must outlast the handler.
+    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. This limit exists because
+    /// the handler hides each message while it invokes the message's function, and the message must stay hidden for
+    /// longer than the handler runs.
     ///
     /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
     /// 1970.
@@ -97,8 +98,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// Returns the URL of the queue that the batch came from, as named by `arn` (from its messages) or by the
-    /// configuration. Fails if the queue is unknown or cannot be the retry queue.
+    /// Returns the URL of the queue that the batch came from. `arn`, taken from the messages, names this queue. If it
+    /// is missing, the configured retry queue is assumed. Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);

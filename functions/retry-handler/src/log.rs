@@ -15,7 +15,7 @@ pub(crate) fn init() {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
-/// Logs the handler's version, in the first line after a start.
+/// Logs the handler's version in the first line after startup.
 pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
@@ -130,7 +130,8 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// Returns the log level: ERROR for a problem that an operator can fix, WARN for any other, INFO for none.
+/// Returns the log level: ERROR for a problem that an operator can fix, WARN for any other problem, INFO if there is
+/// none.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,
@@ -139,7 +140,8 @@ fn level(problem: Option<&CallFailure>) -> Level {
     }
 }
 
-/// Logs an event at a level that is known only at run time. `tracing` requires a constant level, hence an arm for each.
+/// Logs an event at a level that is known only at run time. `tracing` requires a constant level, so there is one arm
+/// for each level.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
         match $level {
@@ -250,7 +252,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Makes a message on its second receive, and its failed event. Both are leaked, so that they live for `'static`.
+    /// Makes a message on its second receive, and its failed event. Both are leaked, so that they are `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -282,7 +284,7 @@ pub(crate) mod tests {
         What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
-    /// Makes the outcome of a message that was moved before, and has now been moved again.
+    /// Makes the outcome of a message that had been moved before and has now been moved again.
     fn moved(what: What) -> Outcome<'static> {
         let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();

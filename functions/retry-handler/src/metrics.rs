@@ -31,7 +31,7 @@ impl Metrics {
     }
 }
 
-/// Dimensions of messages that are counted together.
+/// The dimensions that a group of messages has in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     target: Option<String>,

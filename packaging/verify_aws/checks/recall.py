@@ -6,8 +6,8 @@ from facts import Fact
 
 # The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# A wait in seconds, longer than the queue's own visibility timeout: a message that the function did not hide is visible
-# by then.
+# A wait in seconds, longer than the queue's own visibility timeout, so that a message that the function did not hide is
+# visible again afterwards.
 LATER = 45
 
 OTHERS = Fact(

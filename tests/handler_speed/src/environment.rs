@@ -1,5 +1,5 @@
-//! A function's execution environment: the process, and the services that it calls on the loopback interface. These are
-//! the Runtime API, and SQS, Lambda and SSM, where each call takes 10 ms.
+//! A function's execution environment: the process, and the services that it calls on the loopback interface. The
+//! services are the Runtime API, and SQS, Lambda and SSM, which take 10 ms for each call.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -143,7 +143,7 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Responds to a call to the Runtime API: hands out the next event, or takes the response to the last one.
+/// Responds to a call to the Runtime API: hands out the next event, or takes the response to the previous one.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,

@@ -13,8 +13,8 @@ pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// A batch of messages on their first receive, each before its tenth retry. Most of their backoffs exceed two minutes,
-/// so the handler also logs the messages' receipt handles.
+/// A batch of messages on their first receive. Each message's event has already been retried nine times. Most of their
+/// backoffs exceed two minutes, so the handler also logs the messages' receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {
@@ -28,7 +28,7 @@ pub(crate) fn re_invocations(round: usize) -> String {
     batch(round, "2", Duration::from_secs(60), |order| order)
 }
 
-/// Number of messages that a response reports as failed, so that SQS keeps them. `None` for an invalid response.
+/// Number of messages that a response reports as failed, and that SQS therefore keeps. `None` for an invalid response.
 pub(crate) fn kept(answer: &str) -> Option<usize> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     Some(answer["batchItemFailures"].as_array()?.len())

@@ -1,6 +1,6 @@
 //! Measures the retry handler's start time, batch times and size, and compares them with those of an empty function on
-//! the same runtime, of the handler at an earlier commit and, if `bench.sh` finds it, of a Python handler from an
-//! article. `make bench-handler` runs this program.
+//! the same runtime, of the handler at an earlier commit and, if `bench.sh` finds it, of the Python handler from the
+//! article that docs/migrating.md names. `make bench-handler` runs this program.
 //!
 //! Only the ratios are comparable, because the milliseconds depend on the machine. Each ratio is between two medians.
 //! The handler and the empty function are measured alternately.
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// Number of starts of each bootstrap, and of measurements of each kind of first batch.
+/// Number of times that each bootstrap is started, and that each kind of first batch is measured.
 const STARTS: usize = 25;
 /// Number of batches of each kind in one environment.
 const BATCHES: usize = 41;
@@ -90,8 +90,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures batches in a warm environment, and compares each median time with the median time of a call to AWS, which
-/// it returns in milliseconds.
+/// Measures batches in a warm environment, and compares each median time with the median time of a call to AWS. Returns
+/// the median time of a call to AWS, in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());

@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// 1. Retries an async operation, with `?` and anyhow for its error.
+/// 1. Retries an async operation, and returns its error with `?` as an `anyhow::Error`.
 #[tokio::test(start_paused = true)]
 async fn an_async_operation() -> anyhow::Result<()> {
     let service = Service::new();
@@ -72,7 +72,7 @@ async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     Ok(())
 }
 
-/// 5. Waits as long as the server requests with `Retry-After`.
+/// 5. Waits for as long as the server requests with `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn the_retry_after_of_a_response() {
     struct Refused(u16, &'static str);

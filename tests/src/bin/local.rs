@@ -2,8 +2,8 @@
 //! three times, and traces the event until it succeeds. Then it does the same for each line of standard input. During a
 //! trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a signal stops MiniStack.
 //!
-//! `local build` only builds the functions. Test runs that start servers do this first: a compiler running at the same
-//! time would slow down a server, but not the server's clock.
+//! `local build` only builds the functions. Test runs that start servers do this first, because a compiler that runs at
+//! the same time would slow down a server, but not the server's clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -128,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// Sends an event and prints its trace until it succeeds, is dead-lettered, or Ctrl-C is pressed.
+    /// Sends an event, and prints its trace until the event succeeds or is dead-lettered, or until Ctrl-C is pressed.
     async fn send(&mut self, event: &str) {
         let Self { ministack, stack, interrupts } = self;
         let target = stack.output("ExampleTargetName");

@@ -1,6 +1,6 @@
 //! Calls every batch API of `comeback-delivery` and runs its examples, over HTTP, with MiniStack in place of AWS.
 //!
-//! The tools of `make tools` must be installed.
+//! These tests need the tools that `make tools` installs.
 
 #![expect(clippy::unwrap_used, reason = "this crate contains only tests")]
 

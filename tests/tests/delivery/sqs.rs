@@ -14,8 +14,8 @@ pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     call.send().await.expect("a queue").queue_url.expect("its URL")
 }
 
-/// Receives all messages in a queue, and returns them by message group, in the order of their arrival. On a FIFO queue,
-/// each message is also deleted, because the rest of its group would otherwise never arrive.
+/// Receives all messages in a queue, and returns them by message group, in order of arrival. On a FIFO queue, each
+/// message is also deleted, because the rest of its group would otherwise never arrive.
 pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
     let delete = Deleter::new(server.sqs.clone(), queue_url);
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();

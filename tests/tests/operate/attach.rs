@@ -15,7 +15,7 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
 }
 
 /// Lambda's settings for asynchronous invocations of a function or, given `qualifier`, of one of its aliases. `Null` if
-/// there are none.
+/// there are no settings.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -60,7 +60,7 @@ pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     );
 }
 
-/// Asserts that an event of this copy of the example target is retried until it succeeds.
+/// Asserts that an event sent to this copy of the example target is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -82,7 +82,7 @@ fn differences(report: &Value) -> Vec<String> {
 }
 
 /// Repeats a `comeback` command, as its error advises, while another trial is changing the stack that both trials
-/// share. On a busy machine, two trials may read the stack at the same time and both change it, and one of the changes
+/// share. On a busy machine, two trials may read the stack at the same time and both change it, so one of the changes
 /// is lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// If cargo-lambda deployed the handler, `attach` changes the handler's function itself: the allow-list is one of its
+/// If cargo-lambda deployed the handler, `attach` changes the handler's function directly: the allow-list is one of its
 /// environment variables.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";

@@ -16,7 +16,7 @@ pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (St
     (body.to_string(), None)
 }
 
-/// Sends each body to the dead-letter queue, with its reason, if it has one, as the attribute `Reason`.
+/// Sends each body to the dead-letter queue. A body's reason, if any, becomes the attribute `Reason`.
 pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
     for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
@@ -133,8 +133,8 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Hides all dead-letters, as a killed command leaves them. The commands must report how many are hidden, and when they
-/// become visible again.
+/// Leaves all dead-letters hidden, as a killed command would. The commands must report how many are hidden, and when
+/// they become visible again.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",

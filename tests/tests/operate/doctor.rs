@@ -175,7 +175,8 @@ impl Ward {
     }
 }
 
-/// Checks the function that reads its own queue, with a deployment and without. The results must be equal.
+/// Runs `doctor` on the function that reads its own queue, first with a deployment and then without one. The results
+/// for the function must be equal.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

@@ -1,5 +1,5 @@
-//! Tests the commands of `comeback` on a stack in MiniStack: their output as text and as JSON, with only the
-//! permissions that `docs/operate.md` lists.
+//! Tests the commands of `comeback` on a stack in MiniStack, with only the permissions that `docs/operate.md` lists.
+//! Checks their output as text and as JSON.
 
 mod alarms;
 mod attach;

@@ -10,8 +10,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Minimum number of recalled events. On a busy machine, the response to a handler's call may come too late, and the
-/// event of that call then waits for an hour.
+/// Minimum number of recalled events. On a busy machine, the response to one of the handler's calls may come too late,
+/// and that call's event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 

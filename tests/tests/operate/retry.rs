@@ -11,7 +11,7 @@ use crate::world::World;
 /// Number of events sent to the function. [`BROKEN`] of them, 30 %, fail because of a bug.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// Time within which the operator asks all retries to be due.
+/// The operator requests, with `--within`, that all retries be due within this time.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// Longest time from the request to the last retry, on the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
@@ -86,7 +86,8 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     requests_are_cancelled(&operator, function);
 }
 
-/// Requests retries, and watches until all are made. Returns the request as `comeback pause --list --json` prints it.
+/// Requests retries, and watches until all have been made. Returns the request as `comeback pause --list --json` prints
+/// it.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
@@ -107,8 +108,8 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
 }
 
 /// Asserts that all events are retried within the requested time, none before its due time, and that the due times are
-/// random: at most half of them lie within half a minute. The times of the retries cannot show this, because events
-/// that failed at about the same time are also found together.
+/// random: at most half of them lie within any half-minute. The times of the retries cannot show this, because events
+/// that failed at about the same time are also checked at about the same time.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

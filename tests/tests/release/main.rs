@@ -1,10 +1,10 @@
-//! Tests a release as its users see it, for `make check-dist`: the files in `dist/`, in empty folders without Rust,
-//! with MiniStack in place of AWS.
+//! Tests a release as its users see it, for `make check-dist`. The tests use the files in `dist/`, in empty folders and
+//! without Rust. MiniStack stands in for AWS.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `outside` | a shell without Rust, and an empty folder that can download the release |
-//! | `sam` | deploys with the SAM CLI and the AWS CLI, and runs the installer, and the handler under the emulator |
+//! | `sam` | deploys with the SAM CLI and the AWS CLI; runs the installer; runs the handler under the emulator |
 //! | `packages` | deploys the apps from docs/deploy-cdk.md with the packages for npm and PyPI |
 
 mod outside;

@@ -7,7 +7,7 @@ use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, req
 /// The URL that the documentation downloads releases from.
 const RELEASES: &str = "https://github.com/comeback-retries/comeback/releases/latest/download";
 
-/// The folder of the release that `make dist` has made.
+/// The folder of the release that `make dist` has built.
 pub(crate) fn dist() -> PathBuf {
     let dist = root().join("dist");
     assert!(dist.join("manifest.json").exists(), "there is no release: run `make dist` first");

@@ -9,7 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs the two lines in docs/deploy-sam.md that deploy a release, with nothing from the repository but the release.
+/// Runs the two lines in docs/deploy-sam.md that deploy a release, with nothing from the repository except the release.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -63,7 +63,7 @@ fn assert_code_of_the_release(outside: &Outside, stack: &Stack) {
     assert_eq!(run(&deployed), run(&code));
 }
 
-/// Runs the installer as docs/operate.md does. `packaging/tests` tests what the installer refuses.
+/// Runs the installer as docs/operate.md describes. `packaging/tests` tests what the installer refuses.
 pub(crate) async fn installer_installs_the_command(_: &World) {
     let (_ministack, outside) = released("release-command").await;
     let blocks = pages::blocks("docs/operate.md", "Install the command");
@@ -103,7 +103,7 @@ fn blocks() -> [String; 2] {
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))
 }
 
-/// Attaches a Python function with `comeback`. An event of the function must fail three times and then succeed.
+/// Attaches a Python function with `comeback`. An event sent to the function must fail three times and then succeed.
 async fn retries(ministack: &MiniStack, name: &str) {
     let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");

@@ -150,7 +150,8 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A circle of files that import each other, beginning and ending with the same file. `None` if there is none.
+/// A circle of files that import each other, beginning and ending with the same file. `None` if there is no such
+/// circle.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
     // A file that imports from none of the remaining files is not in a circle.

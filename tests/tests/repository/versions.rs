@@ -1,4 +1,4 @@
-//! Tests that every package, lock file and documentation page, and the changelog, has the version in the workspace's
+//! Tests that the packages, lock files, documentation pages and changelog have the version in the workspace's
 //! Cargo.toml.
 
 use std::process::Command;

@@ -25,7 +25,7 @@ fn five(blocks: Vec<String>) -> [String; 5] {
     <[String; 5]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"))
 }
 
-/// Runs the steps in docs/attach.md that change the function: its failed events go to this queue, and Lambda's
+/// Runs the steps in docs/attach.md that change the function, so that its failed events go to this queue and Lambda's
 /// recursion detection does not stop its retries.
 pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &str) {
     let shell = shell.clone().with("FUNCTION", function).with("RETRY_QUEUE_ARN", retry_queue_arn);
@@ -33,7 +33,7 @@ pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &
     shell.run(&format!("{permission}\n{destination}")).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Asserts that an event of this copy of the example target is retried until it succeeds.
+/// Asserts that an event sent to this copy of the example target is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {

@@ -13,7 +13,7 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// Wait that some orders request once with `RetryAfter`, in seconds. The actual wait is up to a tenth longer.
+/// Wait in seconds that some orders request once, with `RetryAfter`. The actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
 /// Seconds by which a run may come early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
@@ -30,8 +30,8 @@ pub(crate) async fn rust_messages_end_delivered_or_dead_lettered(world: &World) 
     messages_end_delivered_or_dead_lettered(world, Consumer::Rust).await;
 }
 
-/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered. Some fail twice, some request a wait of 5
-/// s, one never succeeds, and one is refused as not retryable.
+/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered. Some fail twice, some request a wait of
+/// five seconds, one never succeeds, and one is refused as non-retryable.
 async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consumer) {
     let ministack = world.ministack().await;
     let name = format!("consumer-{}", language.name());
@@ -81,10 +81,9 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// An order waits for 12 hours less 30 seconds, the longest possible wait. If the consumer did not hide it for that
-/// long, it would come back after the queue's own visibility timeout, and so before an order that requests a longer
-/// wait than this timeout. MiniStack would also hide it for longer than AWS does; the clients' own tests check the
-/// maximum.
+/// An order waits for 12 hours less 30 seconds, the longest possible wait. If the consumer did not hide it, it would
+/// come back after the queue's own visibility timeout of 15 seconds, before another order, which requests a wait of 20
+/// seconds. MiniStack accepts longer timeouts than AWS does, so the clients' own tests check the maximum.
 pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     const LONGEST: u64 = 43_170;
     const OWN_TIMEOUT: u64 = 15;

@@ -74,8 +74,8 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// Asserts that an event of the app's Python function is dead-lettered after two retries, because the function has a
-/// policy of its own. The stack's policy would allow four retries. The function reads its attempt number from the key
+/// Asserts that an event sent to the app's Python function is dead-lettered after two retries, because the function has
+/// a policy of its own. The stack's policy would allow four retries. The function reads its attempt number from the key
 /// that the inline style adds to the event.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
@@ -88,7 +88,7 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// Deploys the app with another `maxRetries` for its Rust function while an event of this function waits. The
+/// Deploys the app with a different `maxRetries` for its Rust function while an event of this function waits. The
 /// synthesized template is changed as the CDK would change it.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
@@ -140,7 +140,7 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
 }
 
 /// A shell in which `cargo run` starts the handler that `sam build` has built. Otherwise, `cargo lambda watch` would
-/// spend minutes on rebuilding the handler with other features and another profile.
+/// spend minutes rebuilding the handler with other features and another profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\

@@ -1,4 +1,4 @@
-//! Two functions of one stack have policies of their own, and one of the policies changes while an event waits.
+//! Two functions in one stack have policies of their own, and one of the policies changes while an event waits.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(crate) async fn dead_lettered(ministack: &MiniStack, stack: &Stack, function
     serde_json::from_str(&dead_letter.body).expect("the body is JSON")
 }
 
-/// Updates a stack with these arguments of the AWS CLI, and waits until the update is complete.
+/// Updates a stack with these arguments for the AWS CLI, and waits until the update is complete.
 pub(crate) fn update(ministack: &MiniStack, stack: &Stack, arguments: &str) {
     let name = stack.name();
     ministack

@@ -13,9 +13,9 @@ const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
 /// The commit that stands in for the previous release until a version is tagged.
 const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
-/// Number of orders for each kind of message.
+/// Number of orders for each kind of message that the update must not lose.
 const EACH: u64 = 4;
-/// Backoff before each retry, in seconds. On the fast clock, it takes a real minute, in which the test sends all
+/// Backoff before each retry, in seconds. On the fast clock, it takes a real minute, during which the test sends all
 /// orders.
 const BACKOFF: f64 = 3_600.0;
 

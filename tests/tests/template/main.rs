@@ -40,8 +40,8 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares either kind with the CDK
-/// construct's.
+/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares each kind with that of the
+/// CDK construct.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});

@@ -191,8 +191,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// Variables whose values CloudFormation would refuse, and names of rules that the values break. `None` if the template
-/// has a parameter for none of the variables.
+/// Variables whose values CloudFormation would refuse, and names of rules that the values break. `None` if none of the
+/// variables has a parameter in the template.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -205,8 +205,8 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     (!given.is_empty()).then(|| refused.collect())
 }
 
-/// Names of the template's rules that these variables break. The rules are evaluated as in CloudFormation, but only
-/// with the functions that they use.
+/// Names of the template's rules that these variables break. Evaluates the rules as CloudFormation does, but supports
+/// only the intrinsic functions that they use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);

@@ -11,7 +11,7 @@ use crate::retries::Retries;
 /// Number of consecutive calls that must fail as a whole before the service counts as down.
 const DOWN: u64 = 6;
 
-/// Failed entries, each with its index, its error, and `true` if the failure uses up a retry.
+/// Failed entries: the index and the error of each, and whether the failure uses up a retry.
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R> Board<E, R> {
@@ -99,8 +99,8 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Settles these entries as refused, starting with the last. In the input's order, the first refused entry of a
-    /// lane would settle the others as [`Behind`](EntryError::Behind).
+    /// Settles these entries as refused, from the last to the first. In the opposite order, the first entry of a lane
+    /// would settle the later ones as [`Behind`](EntryError::Behind).
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
@@ -125,8 +125,8 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. An entry's wait depends on the number of calls that have carried it. All entries of a lane
-    /// wait as long as the entry that has been in the most calls.
+    /// Schedules retries. An entry's wait depends on the number of calls that have carried it. All failed entries of a
+    /// lane wait as long as the one that has been in the most calls.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -184,10 +184,11 @@ fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
 /// Once the service has refused this many whole calls with the same error code, the sender assumes that the service
 /// would refuse every call.
 const CALLS: u32 = 6;
-/// At least this many of the refused calls must be halves of an earlier refused call.
+/// The sender does not assume that the service refuses every call until at least this many halves of refused calls have
+/// been refused too.
 const HALVES: u32 = 2;
-/// If at most this many entries are open, each entry is tried, so that the good entries are delivered. This takes at
-/// most twice as many calls as entries.
+/// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
+/// far. This takes at most twice as many calls as entries.
 const FEW: usize = 50;
 
 /// Counts the calls of a delivery that were refused as a whole. Stops counting once the service accepts an entry.
@@ -203,7 +204,7 @@ pub(super) struct Refusals {
 
 impl Refusals {
     /// Counts a call that was refused as a whole. Returns true once every other call can be expected to be refused too.
-    /// A call that is too large says nothing about smaller calls.
+    /// Never returns true after a call that was too large, because that call says nothing about smaller calls.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;

@@ -58,7 +58,7 @@ fn sent_attributes(attributes: &Attributes) -> usize {
     2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
 }
 
-/// Size of `{"S":…}`, assuming the longest name of a type.
+/// Size of `{"S":…}`, assuming the longest type name.
 fn sent_value(value: &AttributeValue) -> usize {
     const AROUND: usize = r#"{"NULL":}"#.len();
     const LITERAL: usize = "false".len();

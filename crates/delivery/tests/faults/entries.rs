@@ -24,7 +24,7 @@ async fn full_calls_by_count<A: Api>() {
     }
 }
 
-/// Makes the text for the entry that the service counts as `bytes` bytes.
+/// Makes the text for entry `index`, long enough for the service to count the entry as `bytes` bytes.
 fn text<A: Api>(index: usize, bytes: usize) -> String {
     let text = index.to_string();
     let rest = bytes - A::BESIDE - text.len();

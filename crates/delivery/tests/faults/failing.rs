@@ -1,5 +1,5 @@
-//! Failures of entries, calls and connections. Also checks that a sender uses the connections of the caller's client,
-//! but not its retries.
+//! Tests of failed entries, calls and connections. Also tests that a sender uses the connections of the caller's
+//! client, but not the client's retries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -137,7 +137,7 @@ async fn absent_lists<A: Api>() {
     assert!(causes.values().all(|cause| cause.to_string() == unanswered), "{causes:?}");
 }
 
-/// The results of individual records decide, even if the service's counts of failures contradict them.
+/// The sender goes by each record's own result, even if the service's counts of failures contradict the results.
 #[tokio::test]
 async fn entry_results_outweigh_counts() {
     use crate::apis::{PutEvents, PutRecordBatch, PutRecords};

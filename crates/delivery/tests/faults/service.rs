@@ -1,4 +1,4 @@
-//! A service on a real socket whose answers the test chooses.
+//! A service on a real socket. The test chooses its answers.
 
 use std::collections::HashSet;
 use std::io;
@@ -153,7 +153,7 @@ fn response(status: u16, error: &str, body: String) -> Response<Full<Bytes>> {
     builder.body(Full::new(Bytes::from(body))).expect("a status and valid headers")
 }
 
-/// Pseudo-random number in `0..bound` that depends only on seed and position.
+/// Pseudo-random number in `0..bound` that depends only on the seed and the position.
 pub(crate) fn draw(seed: u64, position: u64, bound: u64) -> u64 {
     // SplitMix64.
     let mut z = seed.wrapping_add(position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -285,7 +285,7 @@ impl Call {
         (!distinct(names)).then(|| format!("{} names an entry twice", self.operation))
     }
 
-    /// Total bytes as the service counts them against the limit of a call.
+    /// Total size of the entries in bytes, as the service counts it towards the limit of a call.
     fn total(&self) -> usize {
         let length = |value: &Value| value.as_str().map_or(0, str::len);
         let decoded = |value: &Value| base64::decode(string(value)).expect("base64").len();

@@ -1,4 +1,4 @@
-//! Tests of the sender over a scripted service, and of its traces.
+//! Tests of the sender with a scripted service, and of its traces.
 
 mod batches;
 mod ending;

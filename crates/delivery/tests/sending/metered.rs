@@ -9,13 +9,13 @@ use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{Answer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A service with one token bucket for entries and one for bytes. It throttles entries for which either bucket has no
-/// tokens left.
+/// A service with one token bucket for entries and one for bytes. It throttles an entry if either bucket has too few
+/// tokens left for the entry.
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// Behavior if no entry of a call is accepted. True: answers for each entry, like Kinesis. False: fails the whole
-    /// call, like DynamoDB and SQS.
+    /// True if the service answers for each entry, like Kinesis, even if it accepts no entry of a call. False if it
+    /// fails the whole call in that case, like DynamoDB and SQS.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,

@@ -54,8 +54,8 @@ pub(crate) struct Service {
     pub(crate) polls: usize,
     /// Bytes that an entry adds to a call beyond its own size.
     pub(crate) overhead: usize,
-    /// An error kind, and entries by id. A call with one of these entries fails as a whole with this kind, whatever the
-    /// script says.
+    /// An error kind, and entries by id. A call with one of these entries fails as a whole with this kind of error,
+    /// whatever the script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
     /// Configures the lane of an entry.
     pub(crate) lanes: fn(Lane) -> Lane,
@@ -176,7 +176,7 @@ impl Service {
 }
 
 impl Call {
-    /// Returns true if the call was refused as a whole, so that its entries are sent again in halves.
+    /// Returns true if the call was refused as a whole. Its entries are then sent again in halves.
     pub(crate) fn was_halved(&self) -> bool {
         let first = self.answers.as_ref().and_then(|answers| answers[0]);
         self.ids.len() > 1 && matches!(first, Some(Fate::Whole(ErrorKind::Refused | ErrorKind::TooLarge)))

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// The waits of `Retries::default()`, but with the same draws in every run. Each clone, and so each failed batch, draws
-/// its own waits.
+/// The waits of `Retries::default()`, but with the same draws in every run. Each clone, and therefore each failed
+/// batch, draws its own waits.
 struct Drawn {
     waits: Delays,
     next_seed: Arc<AtomicU64>,

@@ -57,7 +57,8 @@ enum Does {
     ReturnsAnIterator,
 }
 
-/// A fake of SQS, the clock and the random numbers. Records the calls, and refuses the calls that the case lists.
+/// Stands in for SQS, the clock and the random numbers in one test case. Records the calls to SQS, and refuses those
+/// that the case lists.
 #[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,

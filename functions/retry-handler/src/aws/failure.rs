@@ -117,8 +117,8 @@ impl Remedies {
 }
 
 /// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry with a code that says
-/// nothing about size, or refuses the whole call. `delivery` halves a refused call before it gives up, so the last one
-/// contained only this message.
+/// nothing about size, or refuses the whole call. After such a refusal, `delivery` splits the call until each part
+/// contains one message, so the final error is about this message alone.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
@@ -138,13 +138,13 @@ pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// Returns a failure that has no remedy and is expected to pass.
+/// Returns a failure that is expected to be temporary, and so has no remedy.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, so that logging it could reveal a payload. It quotes
-/// nothing if the service refused the request before parsing it, or did not answer.
+/// Returns true if an error's message may quote the request, so logging it could reveal a payload. It quotes nothing if
+/// the service refused the request before parsing it, or did not answer.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -172,8 +172,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never succeed. An answer
-/// with an error code means that Lambda refused the call. Without a code, Lambda may have accepted it, unless the error
+/// Decides what a failed `Invoke` means. The failure is final only if no repeated call can ever succeed. An answer with
+/// an error code means that Lambda refused the call. Without a code, Lambda may have accepted it, unless the error
 /// proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);

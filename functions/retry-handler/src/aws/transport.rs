@@ -35,12 +35,12 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// Maximum idle time of a connection that is reused. After a longer idle time, the other end may have closed the
-/// connection while Lambda kept the process frozen. An `Invoke` on a closed connection would count as unanswered.
+/// Longest time that a connection may be idle and still be reused. After a longer time, the other end may have closed
+/// the connection while Lambda kept the process frozen. An `Invoke` on a closed connection would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a response's body. AWS sends the handler no response over 100 KiB. A larger one comes from something
-/// in between, and could exhaust the handler's memory.
+/// Maximum size of a response's body. AWS sends the handler no response over 100 KiB. A response that exceeds the
+/// maximum comes from something in between, such as a proxy, and could exhaust the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -54,7 +54,7 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// HTTP client for the SDK that reuses idle connections.
+/// An HTTP client for the SDK. It reuses idle connections.
 #[derive(Debug)]
 struct Connections(Client<Connect, SdkBody>);
 

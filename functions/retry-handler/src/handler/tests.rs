@@ -140,8 +140,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// The clock is real and the message is due. With a paused clock, or after an earlier call that waits, the test could
-/// not detect a deadline that is checked too late.
+/// The clock is real and the message is due. With a paused clock, or if an earlier call had to wait, the test would
+/// pass even if the deadline were checked too late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -152,7 +152,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// The first deadline is ten minutes after the epoch, as `cargo lambda watch` sends it.
+/// The first deadline is ten minutes after the epoch, which is what `cargo lambda watch` sends.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -205,7 +205,7 @@ async fn bad_message_keeps_its_batch_bad_batch_errs() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// Returns the API operations of all requests so far, in order, and forgets the requests.
+/// Returns the API operations of all requests so far, in order, and clears the list of requests.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()

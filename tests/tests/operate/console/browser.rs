@@ -67,8 +67,8 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// JavaScript that finds the element to press by its text or label, in the page's main part, in the navigation or in
-/// the demonstration's bar.
+/// JavaScript that finds an element by its text or label, in the page's main part, in the navigation or in the
+/// demonstration's bar.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));
@@ -129,8 +129,8 @@ impl Browser {
         text.as_str().expect("a string").to_owned()
     }
 
-    /// Waits until `is_it` accepts the text of the page's main part, and returns the text. The page refreshes itself
-    /// meanwhile.
+    /// Waits until `is_it` accepts the text of the page's main part, and returns the text. The page refreshes itself in
+    /// the meantime.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
             let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;
@@ -139,7 +139,7 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits until `text` appears anywhere on the page, which may come from another origin.
+    /// Waits until `text` appears anywhere on the page. The page may come from another origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
@@ -177,7 +177,7 @@ impl Browser {
         self.arrives(name).await;
     }
 
-    /// Waits until a page other than the marked one has loaded.
+    /// Waits until the next page has loaded. The current page must have been marked with `window.isBefore`.
     pub(crate) async fn arrives(&mut self, by: &str) {
         let is_there = "!window.isBefore && document.readyState === 'complete'";
         let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());

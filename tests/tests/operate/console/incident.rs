@@ -1,5 +1,5 @@
-//! Tests the night shift that docs/console.md describes, by mouse and by keyboard. It uses the demonstration, which
-//! needs neither an AWS account nor MiniStack.
+//! Works through the incident that docs/console.md describes, by mouse and by keyboard. The tests run in the
+//! demonstration, which needs neither an AWS account nor MiniStack.
 
 use serde_json::json;
 
@@ -205,7 +205,8 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot repeat each other's change. They pause `emails`, so that the pause of `orders` stays.
+/// Asserts that two tabs cannot repeat each other's change. They pause `emails`, so that the pause of `orders` stays in
+/// place.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // One tab makes a change that outdates the plan in the other.
     let first = browser.tab();

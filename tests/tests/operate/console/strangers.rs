@@ -20,7 +20,7 @@ pub(crate) async fn console_refuses_strangers(_: &World) {
     assert!(shown.contains("Waiting") && !shown.contains(REASON), "nobody has paused anything: {shown}");
 }
 
-/// Opens the plan of a pause, and returns the fields of its form except the form secret.
+/// Opens the plan for a pause, and returns the fields of the form on that page, except the form secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
     browser.fill("Function", "*");
@@ -33,8 +33,9 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Submits the form with the browser's cookie from three pages: one from another port of this machine, a sandboxed one,
-/// which has no origin, and one of the console that lacks the form secret. The console must refuse each form.
+/// Submits the form with the browser's cookie three times: from a page on another port of this machine, from a
+/// sandboxed page (which has no origin), and from a page of the console, but without the form secret. The console must
+/// refuse all three.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {
@@ -65,7 +66,7 @@ async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, field
     browser.shows("a form without its secret", "lacks this session's secret").await;
 }
 
-/// Serves a page on a port of its own on this machine, and returns the page's address.
+/// Serves a page on a separate port of this machine, and returns the page's address.
 fn serve_once(page: &str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it has one");

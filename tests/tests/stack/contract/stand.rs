@@ -39,7 +39,7 @@ pub(crate) trait Queue {
     async fn held(&self) -> usize;
 }
 
-/// A retry queue with its event source mapping, which also supports delays and attributes.
+/// A retry queue that also supports delays and attributes, with its event source mapping.
 pub(crate) trait Stand: Queue {
     /// Sends a message with attributes and a delay. Returns its id, or `None` if the queue refuses it.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
@@ -84,8 +84,8 @@ pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: MiniStack does not
     /// check visibility timeouts.
     HidesOverTwelveHours,
-    /// MiniStack can hide a message that is visible again. AWS documents `MessageNotInflight`; some users report
-    /// success without effect. The model refuses the call. Cause: MiniStack looks only for the receipt handle.
+    /// MiniStack can hide a message that has become visible again. AWS documents `MessageNotInflight`; some users
+    /// report success without effect. The model refuses the call. Cause: MiniStack looks only for the receipt handle.
     HidesWhatIsVisible,
     /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: MiniStack checks
     /// only the delay of a queue.
@@ -93,7 +93,7 @@ pub(crate) enum Difference {
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
     /// copies only the other members of an entry.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses a receipt handle after a later receive, also for deletions. AWS: the old handle still changes
+    /// MiniStack refuses a receipt handle after a later receive, even for a deletion. AWS: the old handle still changes
     /// the visibility timeout, and a deletion with it succeeds, but might not delete the message. Cause: MiniStack does
     /// not find the old handle.
     RefusesOldHandles,
@@ -104,7 +104,7 @@ pub(crate) enum Difference {
     /// qualifier in `functionArn`. AWS writes all of these. Cause: MiniStack builds the record from the few members
     /// that it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
-    /// MiniStack's invocation records report three invokes. AWS reports one, with Lambda's retries off. Cause:
+    /// MiniStack's invocation records report three invocations. AWS reports one if Lambda's retries are off. Cause:
     /// MiniStack writes a constant.
     CountsThreeInvokes,
     /// MiniStack re-serializes the payload in invocation records. AWS documents only that the payload is the event. The

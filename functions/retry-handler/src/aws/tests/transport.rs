@@ -28,7 +28,7 @@ const FAILED: &str =
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
 /// Builds SDK clients that call a local server. `connections` lists the server's responses on each connection, one for
-/// each request. The next request after the last response closes the connection.
+/// each request. Any further request closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -125,7 +125,7 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// Returns the result of an `Invoke` at this endpoint as text.
+/// Sends an `Invoke` to this endpoint, and returns the result as text.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
