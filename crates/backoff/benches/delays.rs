@@ -1,9 +1,9 @@
 //! Compares the cost of computing a delay in this crate and in backon. The bench only prints ratios; it never fails.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
-//! Without the `--config` option, dependencies are built for size, which would slow backon down.
+//! Without the `--config` option, dependencies are optimized for size, which would slow backon down.
 //!
-//! The draws differ: comeback-backoff draws uniformly under the ceiling, with Xoshiro256++. backon draws uniformly from
+//! The draws differ: comeback-backoff draws uniformly under the ceiling, with Xoshiro256++; backon draws uniformly from
 //! the ceiling to twice the ceiling, with fastrand.
 
 use std::cell::RefCell;

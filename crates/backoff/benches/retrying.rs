@@ -1,8 +1,8 @@
 //! Compares the cost of the retry loop with that of backon's loop. The operation fails three times, and the waits end
-//! at once.
+//! immediately.
 //!
 //! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs the
-//! bench. Without the `--config` option, dependencies are built for size, which would slow backon down.
+//! bench. Without the `--config` option, dependencies are optimized for size, which would slow backon down.
 
 use std::cell::Cell;
 use std::future::ready;

@@ -11,12 +11,12 @@ use crate::error::BackoffError;
 use crate::growth::Growth;
 use crate::jitter::Jitter;
 
-/// Describes the waits before retries: how their ceilings grow, the cap, the jitter, the tick and the number of
+/// Describes the waits before retries: the growth of their ceilings, the cap, the jitter, the tick and the number of
 /// retries.
 ///
 /// Every `Backoff` is valid: its constructors and `with_…` functions refuse settings that would give a wait of zero, a
-/// wait over the cap, or a wait that would have to be rounded. By default, a growing backoff has [full
-/// jitter](Jitter::Full) and unlimited retries, and a list has no jitter and one retry for each wait.
+/// wait over the cap, or a duration that is not a whole number of ticks. By default, a list has no jitter, and allows
+/// one retry for each wait. Any other backoff has [full jitter](Jitter::Full) and unlimited retries.
 ///
 /// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With feature `backon`, `&Backoff` also
 /// implements `backon::BackoffBuilder`. Each iterator has its own random numbers.
@@ -56,7 +56,7 @@ const LONGEST_CHAIN: u64 = 1 << 16;
 impl Backoff {
     /// Creates an exponential backoff with ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
     ///
-    /// Only this growth accepts [decorrelated jitter](Jitter::Decorrelated).
+    /// Only a backoff created by this function accepts [decorrelated jitter](Jitter::Decorrelated).
     ///
     /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
     ///
@@ -125,7 +125,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails for [`Jitter::Decorrelated`], unless the backoff is from [`Backoff::exponential`].
+    /// Fails for [`Jitter::Decorrelated`], unless the backoff was created by [`Backoff::exponential`].
     pub fn with_jitter(self, jitter: Jitter) -> Result<Self, BackoffError> {
         if jitter == Jitter::Decorrelated && !matches!(self.growth, Growth::Doubling { .. }) {
             return refused(
@@ -199,7 +199,7 @@ impl Backoff {
     }
 
     /// The wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. `None` if `n`
-    /// is over the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
+    /// exceeds the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
     /// again, which takes `n` draws. For this jitter, use the same seed for all retries of an operation.
@@ -307,7 +307,7 @@ impl Backoff {
     }
 }
 
-/// By default, a backoff allows three retries with full jitter. The ceilings double from 1 s, with a cap of 60 s.
+/// The default backoff allows three retries with full jitter. Its ceilings double from 1 s, with a cap of 60 s.
 impl Default for Backoff {
     fn default() -> Self {
         let backoff = Self::exponential(Duration::from_secs(1), Duration::from_secs(60));

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 pub(crate) enum Growth {
     /// The ceiling is base · 2ⁿ⁻¹.
     Doubling { base: u64 },
-    /// The ceiling is base · factorⁿ⁻¹, to the nearest tick; the factor is at least 1.
+    /// The ceiling is base · factorⁿ⁻¹, rounded to the nearest tick; the factor is at least 1.
     Powers { base: u64, factor: f64 },
     /// The ceiling is step · nᵖ: constant for p = 0, linear for 1, squared for 2.
     Polynomial { step: u64, power: u32 },
@@ -55,8 +55,8 @@ impl Growth {
     }
 }
 
-/// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number, results
-/// below 2⁵³ are exact.
+/// base · factorᵉ, rounded to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number,
+/// results below 2⁵³ are exact.
 ///
 /// The power is computed by repeated squaring for two reasons: `core` has no `powi`, and multiplication gives the same
 /// result on every machine.

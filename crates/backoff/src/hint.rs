@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The wait that an error requests, such as a server's `Retry-After`. Return a hint from the closure that is passed to
-/// [`Retry::hint`](crate::Retry::hint).
+/// The wait that an error requests, for example with a server's `Retry-After` header. Return a hint from the closure
+/// passed to [`Retry::hint`](crate::Retry::hint).
 ///
 /// The operation is never called before the hint's wait is over. The retry either waits for the whole time, or ends
 /// without a further call.
@@ -23,7 +23,7 @@ impl Hint {
     }
 
     /// Reads a `Retry-After` header, or any other string that [`requested_wait`](crate::requested_wait) understands. A
-    /// time before `now` is a wait of zero.
+    /// time before `now` gives a wait of zero.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -50,7 +50,7 @@ impl Hint {
     }
 
     /// Lets the hint replace a longer delay, so that the retry comes as soon as the server is ready. With a hint of
-    /// zero, the retry then comes at once.
+    /// zero, the retry then comes immediately.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -66,7 +66,7 @@ impl Hint {
     }
 
     /// Lengthens the wait by a uniformly random amount of up to a tenth, so that clients with the same hint do not all
-    /// return at once.
+    /// return at the same time.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -86,7 +86,7 @@ impl Hint {
     }
 
     /// The wait before the next call, where `delay` is the wait without this hint. The result is the longer of the hint
-    /// and `delay`, or always the hint if it [may shorten](Self::may_shorten) the delay. Returns `None` if the
+    /// and `delay`, or the hint itself if it [may shorten](Self::may_shorten) the delay. Returns `None` if the
     /// operation must be given up.
     ///
     /// Call this function in a retry loop of your own; [`retry`](crate::retry()) calls it for you.

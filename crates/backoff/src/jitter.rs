@@ -16,9 +16,9 @@ use crate::error::BackoffError;
 /// | decorrelated | {base … min(cap, 3·previous)} | (base + 3·previous) / 2 below the cap |
 /// | none | {c} | c |
 ///
-/// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). In the article, draws are real numbers,
-/// starting at zero. The article's decorrelated jitter caps the drawn wait, so more and more waits are exactly the cap.
-/// This implementation caps the range of the draw instead.
+/// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). In the article, draws are real numbers and
+/// may be zero. The article's decorrelated jitter caps the drawn wait, so more and more waits are exactly the cap. This
+/// implementation caps the range of the draw instead.
 ///
 /// ```
 /// use comeback_backoff::Jitter;

@@ -10,9 +10,9 @@
 /// |---|---|
 /// | `RUNGS: usize` | the number of rungs, which is the maximum number of retries |
 /// | `LONGEST_TOTAL_WAIT: Duration` | the sum of all rungs' waits |
-/// | `start()` | the first rung: no wait has been served, one call may have been made |
-/// | `climb(self)` | the wait to serve before the next call, and the next rung |
-/// | `climb_jittered(self, &mut rng)` | the same with a wait drawn from {1 ms … rung} |
+/// | `start()` | the first rung, before any wait; one call may have been made |
+/// | `climb(self)` | the wait before the next call, and the next rung |
+/// | `climb_jittered(self, &mut rng)` | the same, but with a wait drawn from {1 ms … rung} |
 /// | `give_up(self, error)` | a [`RetryError`](crate::RetryError) with the calls made and the time waited |
 /// | `ceilings()` | every rung's wait, shortest first, for [`retry`](crate::retry()) |
 /// | `backoff()` | the same waits as a [`Backoff`](crate::Backoff) |
@@ -74,7 +74,7 @@ macro_rules! ladder {
                 Self(::core::time::Duration::ZERO)
             }
 
-            /// The waits of all rungs, the shortest first.
+            /// The waits of all rungs, shortest first.
             $vis fn ceilings() -> impl Iterator<Item = ::core::time::Duration> + Clone + Unpin {
                 Self::MILLIS.iter().copied().map(::core::time::Duration::from_millis)
             }

@@ -8,7 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `backoff` | [`Backoff`], [`Delays`]: the waits |
-//! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation that was given up on a ladder |
+//! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation given up on a rung of a ladder |
 //! | `growth` | growth of the ceilings from one retry to the next |
 //! | `jitter` | [`Jitter`]: the random distribution of a wait up to its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |

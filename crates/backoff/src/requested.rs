@@ -64,15 +64,15 @@ impl fmt::Display for UnreadableWait {
 
 impl core::error::Error for UnreadableWait {}
 
-/// Parses the wait that a string requests, counted from `now`. A time in the past is a wait of zero. Only the part
+/// Parses the wait that a string requests, counted from `now`. A time in the past gives a wait of zero. Only the part
 /// before a `;` is read.
 ///
 /// | form | examples |
 /// |---|---|
 /// | seconds, up to 14 days; a fraction is rounded up | `900`, `64.57`, `0,5` |
 /// | an epoch time at most 14 days away, in seconds (from 10⁹) or milliseconds (from 10¹²) | `1789404414`, `1789404414145` |
-/// | a duration with the units d, h, m, s and ms, each at most once, from the longest; the last may have a fraction | `15m`, `1h 30m`, `1m30.5s`, `500ms` |
-/// | an ISO 8601 duration without years and months | `PT15M`, `P1DT12H`, `P2W` |
+/// | a duration with the units d, h, m, s and ms, each at most once and in this order; only the last number may have a fraction | `15m`, `1h 30m`, `1m30.5s`, `500ms` |
+/// | an ISO 8601 duration without years or months | `PT15M`, `P1DT12H`, `P2W` |
 /// | an RFC 3339 time, with or without seconds | `2026-09-14T16:46:54.145Z`, `2026-09-14T18:46+0200` |
 /// | an HTTP date in any of its three forms, with GMT, UTC or a numeric zone | `Mon, 14 Sep 2026 16:46:54 GMT` |
 ///
@@ -164,7 +164,7 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
     }
 }
 
-/// An unsigned decimal number with a fraction.
+/// An unsigned decimal number with an optional fraction.
 #[derive(Clone, Copy)]
 struct Decimal {
     /// The whole part; `u64::MAX` if it does not fit in 64 bits.

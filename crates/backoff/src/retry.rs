@@ -10,8 +10,8 @@ use crate::hint::Hint;
 /// Calls `operation`, and repeats the call after each of `delays` until a call succeeds.
 ///
 /// The operation is called once, and then at most once after each delay. `delays` is anything that yields durations: a
-/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If the delays are endless, an
-/// operation that keeps failing is retried forever.
+/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, or an array. If the delays are endless,
+/// an operation that keeps failing is retried forever.
 ///
 /// `operation` is a function or closure that returns a future. For a closure that mutates what it borrows, use
 /// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the last result.
@@ -46,7 +46,7 @@ where
 ///
 /// A separate function is needed because the compiler does not yet see that the future of such a closure is `Send`
 /// inside another `async` block (rust-lang/rust#134997). To spawn the retry, move everything that the closure needs
-/// into the closure, and spawn the future that `sleep_mut` returns. Or use [`retry`].
+/// into the closure, and spawn the future that `sleep_mut` returns. Alternatively, use [`retry`].
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -216,7 +216,7 @@ where
     N: FnMut(Attempt<'_, T, E>),
     C: FnMut() -> Duration,
 {
-    /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default every
+    /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default, every
     /// error is retried.
     ///
     /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, calls `when` again after each wait, so that
@@ -253,7 +253,8 @@ where
         with!(self: hint; operation, delays, when, when_ok, notify, elapsed, tally)
     }
 
-    /// Calls `notify` after each failed call, including the last call, for example to write a log or a metric.
+    /// Calls `notify` after each failed call, including the last, and after each successful call that
+    /// [`when_ok`](Self::when_ok) retries. `notify` may write a log line or a metric, for example.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -298,7 +299,8 @@ where
         with!(self: tally; operation, delays, when, when_ok, hint, notify, elapsed)
     }
 
-    /// Runs the operation of [`retry`] and waits with `sleeper`, such as `tokio::time::sleep`.
+    /// Runs the operation of [`retry`], and calls `sleeper` for each wait. With tokio, `sleeper` is
+    /// `tokio::time::sleep`.
     ///
     /// # Errors
     ///
@@ -317,7 +319,8 @@ where
         }
     }
 
-    /// Runs the operation of [`retry_mut`] and waits with `sleeper`, such as `tokio::time::sleep`.
+    /// Runs the operation of [`retry_mut`], and calls `sleeper` for each wait. With tokio, `sleeper` is
+    /// `tokio::time::sleep`.
     ///
     /// # Errors
     ///
@@ -335,7 +338,8 @@ where
         }
     }
 
-    /// Runs the operation of [`retry_blocking`] on this thread and waits with `sleep`, such as `std::thread::sleep`.
+    /// Runs the operation of [`retry_blocking`] on this thread, and calls `sleep` for each wait. Usually, `sleep` is
+    /// `std::thread::sleep`.
     ///
     /// # Errors
     ///
@@ -397,7 +401,8 @@ where
     }
 }
 
-/// Implemented only so that the compiler shows a helpful message when a retry is awaited without a `sleep`.
+/// Implemented only so that the compiler shows a helpful message when a retry is awaited without a call to a `sleep`
+/// function.
 impl<Op, T, E, D, W, O, H, N, C> Future for Retry<'_, Op, T, E, D, W, O, H, N, C>
 where
     Unfinished<Op>: KnowsHowToWait,

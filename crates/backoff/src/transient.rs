@@ -15,9 +15,9 @@ use std::io;
 /// | 502 | a proxy whose server is restarting |
 ///
 /// Returns false for all other statuses. The other 4xx statuses mean that the request itself is wrong. The causes of
-/// 501, 505, 506, 508, 510 and 511 (not implemented, version, negotiation, loop, extension, login) do not go away. A
-/// 507 means that the server is out of storage, and a retry does not free any. The caller decides about vendor-specific
-/// statuses, such as 520 to 529.
+/// 501, 505, 506, 508, 510 and 511 (not implemented, HTTP version, content negotiation, loop, extension, network login)
+/// do not go away. A 507 means that the server is out of storage, and a retry does not free any. The caller decides
+/// about vendor-specific statuses, such as 520 to 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
@@ -38,15 +38,15 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// |---|---|
 /// | `TimedOut` | the peer or the network is slow |
 /// | `ConnectionReset`, `BrokenPipe` | the peer dropped the connection, noticed when reading or writing |
-/// | `ConnectionAborted` | the connection was dropped by this machine's network, or by the peer while it was accepted |
+/// | `ConnectionAborted` | this machine's network dropped the connection, or the peer closed it before `accept` |
 /// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
 /// | a temporary lookup failure (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
-/// All other errors concern this machine or this call (permissions, addresses) and do not go away by themselves. Use
-/// this function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry does not
-/// help.
+/// All other errors concern this machine or this call (permissions, addresses) and do not go away on their own. Use
+/// this function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry would not
+/// help there.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -74,7 +74,7 @@ pub fn is_transient_io(error: &io::Error) -> bool {
 /// Returns true for a temporary failure to resolve a name. The standard library has no `ErrorKind` for this failure,
 /// and keeps the resolver's error code only on Windows.
 ///
-/// Sources: `gai_strerror(EAI_AGAIN)` in glibc, macOS, the BSDs and musl, and WinSock's error 11002.
+/// Sources: `gai_strerror(EAI_AGAIN)` in glibc, musl, macOS and the BSDs; error 11002 in WinSock.
 #[cfg(feature = "std")]
 fn is_transient_lookup(error: &io::Error) -> bool {
     use alloc::string::ToString;

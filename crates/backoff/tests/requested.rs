@@ -1,4 +1,4 @@
-//! Tests of parsing requested waits, against cases shared with every other implementation. A case has a `text`, the
+//! Tests the parsing of requested waits against cases shared with all other implementations. A case has a `text`, the
 //! time `failed_at` from which waits count, and either the expected `wait` in seconds or the reason why the text is
 //! `ignored`.
 

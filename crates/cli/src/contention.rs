@@ -107,8 +107,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the study as CSV, with a row for each combination of a number of clients and a strategy. A row for a single
-/// run has no standard errors.
+/// Writes the study as CSV, with a row for each number of clients and strategy. A row for a single run has no standard
+/// errors.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -59,7 +59,7 @@ impl CommandFailure {
 pub struct BadFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// The I/O error or the problem with the content, with its position in the file if that is known.
+    /// The I/O error or the problem with the content, with its position in the file if known.
     pub problem: String,
 }
 

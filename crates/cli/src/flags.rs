@@ -8,7 +8,7 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Warns about each entry of `POLICIES` that matches none of the functions. `what` describes the functions in the
-/// warning, such as `of these events`.
+/// warning, as in `of these events`.
 pub(crate) fn warn_of_unmatched(policies: &Policies, function_arns: &[String], what: &str) {
     for entry in policies.entries() {
         if !function_arns.iter().any(|arn| entry.is_about(arn)) {

@@ -24,7 +24,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
     Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())
 }
 
-/// Removes the UTF-8 byte-order mark from the beginning of a file. Fails if the file begins like UTF-16.
+/// Removes the UTF-8 byte-order mark from the beginning of a file. Fails if the file looks like UTF-16.
 pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
     match bytes {
         // The file begins with a UTF-16 byte-order mark, or with an ASCII character in UTF-16. JSON always begins with

@@ -1,8 +1,8 @@
 //! The `comeback` command, as a library so that tests can call its parts.
 //!
 //! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints a lot also has a
-//! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`] has
-//! the parts that the console needs too, such as arguments and pictures.
+//! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`]
+//! contains the parts that the console also needs, such as arguments and pictures.
 //!
 //! | file | holds |
 //! |---|---|

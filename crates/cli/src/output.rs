@@ -30,8 +30,8 @@ pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFail
     Ok(())
 }
 
-/// JSON formatter that escapes strings as [`shown_json`] does, including those in a payload, which is otherwise copied
-/// as it is.
+/// JSON formatter that escapes strings as [`shown_json`] does, including the strings in a payload. The rest of a
+/// payload is copied unchanged.
 struct Escaping;
 
 impl Formatter for Escaping {

@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
 }
 
 /// Returns an allow-list, in the format of `TARGET_FUNCTIONS`, with the functions that the messages name. Leaves out
-/// malformed ARNs, because the handler dead-letters a message with a malformed ARN under any allow-list.
+/// malformed ARNs, because the handler dead-letters their messages under any allow-list.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -141,7 +141,7 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
-/// The handler's actions on the messages of one file. The JSON members come in the order of the fields.
+/// The handler's actions on the messages in one file. The JSON members come in the order of the fields.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// The file's path, as given on the command line.
@@ -149,11 +149,11 @@ pub struct FileReport {
     /// True if the file lacks times that SQS always writes. The replay then assumes that each message was sent when its
     /// event failed, and that the handler receives it for the first time.
     pub times_assumed: bool,
-    /// The handler's decisions about the file's messages, and its calls.
+    /// The handler's calls, and its decisions about the file's messages.
     pub handled: Handled,
 }
 
-/// The handler's decisions about a batch of messages, and its calls.
+/// The handler's calls, and its decisions about a batch of messages.
 #[derive(Debug, Serialize)]
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
@@ -184,7 +184,7 @@ pub struct MessageDecision {
     pub due: Option<String>,
     /// New visibility timeout of the message, in seconds; `None` if the handler does not change the timeout.
     pub visibility_timeout: Option<u64>,
-    /// Delay of the copy if the message is moved, in seconds; `None` if the message is not moved.
+    /// Delay of a moved message's copy, in seconds; `None` if the message is not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
     /// Reason for the decision, in words.
@@ -249,8 +249,8 @@ impl MessageDecision {
     }
 }
 
-/// Returns a note that says why the handler ignores the `RetryAfter` in the function's error; empty if the handler does
-/// not ignore one.
+/// Returns a note that says why the handler ignores the `RetryAfter` in the function's error; empty if no `RetryAfter`
+/// is ignored.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -371,7 +371,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// Formats a message's id for a terminal, as `""` if the message has no id.
+/// Formats a message's id for a terminal. A missing id becomes `""`.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
         return run_seeds(arguments, &scenario, &policies, seeds);
     }
     let repeat = arguments.repeat(scenario.seed);
-    // The report's file is created before the runs, so that a path that cannot be written fails at once.
+    // The report's file is created before the runs, so that the command fails immediately if the path cannot be
+    // written.
     let page_path = arguments.simulation.report.as_deref();
     let page_file = page_path.map(|path| Ok::<_, CommandFailure>((create(path)?, path))).transpose()?;
     let mut watched = (virtual_time(&scenario, ""), Lives::default());
@@ -125,8 +126,8 @@ impl Watcher for Progress {
     }
 }
 
-/// Writes a CSV file with a line for each minute of the run, including minutes without events. The first minute has the
-/// number 0.
+/// Writes a CSV file with a line for each minute of the run, including minutes without events. Minutes are numbered
+/// from 0.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

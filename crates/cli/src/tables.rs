@@ -43,12 +43,14 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Makes a progress bar up to `length`. `figures` is an indicatif template for the text to its right.
+    /// Creates a progress bar that is full at `length`. `figures` is an indicatif template for the text to the right of
+    /// the bar.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }
 
-    /// Makes a spinner for work of unknown length. `figures` is an indicatif template for the text to its right.
+    /// Creates a spinner for work of unknown length. `figures` is an indicatif template for the text to the right of
+    /// the spinner.
     #[cfg(feature = "operate")]
     pub(crate) fn endless(figures: &str) -> Self {
         let bar = Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"));

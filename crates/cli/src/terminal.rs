@@ -85,8 +85,8 @@ fn series(series: &Series) -> String {
 /// Bars from the lowest to the highest. A count of zero is shown as a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Formats a timeline with a line for each moment, under a heading for each day. A moment's log lines are indented as
-/// far as its text.
+/// Formats a timeline with a line for each moment, under a heading for each day. A moment's log lines are indented to
+/// align with its text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {

@@ -1,8 +1,8 @@
 //! Signs browsers in to the console with one-time codes, and keeps track of their sessions.
 //!
 //! A session has a cookie and a form secret. The cookie alone proves nothing: browsers send it to every port of a host,
-//! so another program's page on this machine can trigger a request with the cookie. A POST therefore also needs the
-//! form secret, which is a hidden field in each form.
+//! so a page served by another program on this machine can trigger a request with the cookie. A POST therefore also
+//! needs the form secret, which is a hidden field in each form.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;

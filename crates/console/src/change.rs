@@ -1,5 +1,5 @@
-//! Pages that make a change, such as pausing a function. They show a form, then the plan and a question to confirm it,
-//! and then perform the change.
+//! Pages that make a change, such as pausing a function. They show a form, then show the plan and ask for confirmation,
+//! and finally perform the change.
 //!
 //! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the same
 //! as the one shown.
@@ -16,7 +16,7 @@ use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::counted;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
-use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{
     Change, Command, CommandName, Ended, Failure, Interrupt, Layout, Operator, Planned, Text, Unwatched,
 };
@@ -123,7 +123,7 @@ impl Asked {
 }
 
 impl ChangeForm {
-    /// The routes of this form's path: GET shows the plan, POST performs the change.
+    /// The routes for this form's path: GET shows the plan, and POST performs the change.
     pub(super) fn routes(&'static self) -> Router<Console> {
         let plans = page(move |visit| self.plan(visit));
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
@@ -200,7 +200,7 @@ impl ChangeForm {
     }
 }
 
-/// What a change needs while it runs in the background: the console, the screen for its output, and the interrupt that
+/// Context of a change that runs in the background: the console, the screen for its output, and the interrupt that
 /// stops it.
 pub(super) struct Performer {
     pub(super) console: Console,
@@ -209,7 +209,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// Connects to the account. Returns an [`Operator`], whose progress is shown on the change's page.
+    /// Connects to the account. Returns an [`Operator`] that shows its progress on the change's page.
     pub(super) async fn operator(&self) -> Result<Operator, Failure> {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }
@@ -252,12 +252,12 @@ async fn functions(console: &Console) -> BTreeSet<String> {
     console.waiting(look).await.known().unwrap_or_default()
 }
 
-/// A sentence that says how many events of the form's function a pause holds now. `None` if the form names no function,
-/// or if the handler's log could not be read.
+/// A sentence that says how many of the function's events a pause currently holds. `None` if the form names no
+/// function, or if the handler's log could not be read.
 async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
-    let wanted = Wanted { functions, ..Wanted::default() };
+    let wanted = WaitingFilter { functions, ..WaitingFilter::default() };
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
         let listing = Listing { wanted, ..Listing::default() };
@@ -314,8 +314,8 @@ struct ChangePage {
     command: String,
     once: String,
     offer: Option<Offer>,
-    /// A sentence that says how many events a pause holds now. `None` if the number is unknown, or if this page does
-    /// not show it.
+    /// A sentence that says how many events a pause currently holds. `None` if the number is unknown, or if this page
+    /// does not show it.
     held: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use comeback_operate::function::FunctionName;
 use comeback_operate::status::{Status, status};
 use comeback_operate::trace::{LinesOf, Trace, TraceOptions, trace};
 use comeback_operate::waiting::reading::{Reading, Scope};
-use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{
     Account, Address, Command, CommandName, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched,
 };
@@ -44,11 +44,11 @@ pub(super) struct Shared {
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// Cached traces. A key has the requested id and a flag. The flag is true if the trace includes the function's log
+    /// Cached traces. The key is the requested id with a flag, which is true if the trace includes the function's log
     /// lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    /// Cached diagnoses. A key is the name of the checked function, or `None` for the whole deployment.
+    /// Cached diagnoses. The key is the name of the checked function, or `None` for the whole deployment.
     checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
@@ -66,8 +66,8 @@ pub(super) struct Counts {
 /// Cached values by key.
 type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 
-/// A result computed from the waiting events or, while the handler's log is read for the first time, the progress of
-/// that read, which may take minutes.
+/// A result computed from the waiting events. During the first read of the handler's log, which may take minutes, only
+/// the progress of that read is known.
 pub(super) enum Waiting<T> {
     /// The time when the log was read, and the result.
     Read { at: Timestamp, value: Result<T, Failure> },
@@ -102,7 +102,8 @@ impl std::ops::Deref for Console {
 }
 
 impl Console {
-    /// A console for a deployment or, if `demo` is given, for the demonstration, which needs no AWS account.
+    /// A console for a deployment. If `demo` is given, the console instead shows the demonstration, which needs no AWS
+    /// account.
     pub(super) fn new(address: Address, read_only: bool, demo: Option<Demonstration>) -> Self {
         Self(SendWrapper::new(Rc::new(Shared {
             address,
@@ -134,13 +135,13 @@ impl Console {
         self.account.get()
     }
 
-    /// The current time by the account's clock or, before a page has connected to the account, by this machine's clock.
+    /// The current time by the account's clock, or by this machine's clock until a page has connected to the account.
     pub(super) fn now(&self) -> Timestamp {
         self.account().map_or_else(now, Account::now)
     }
 
-    /// Connects to the account, unless an earlier call has, and returns an [`Operator`] for this deployment. Fails
-    /// without credentials; the next call then tries to connect again.
+    /// Connects to the account, unless an earlier call has done so, and returns an [`Operator`] for this deployment.
+    /// Fails without credentials; the next call then tries to connect again.
     pub(super) async fn operator(
         &self,
         follow: Rc<dyn Follow>,
@@ -150,8 +151,8 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// Like [`operator`](Self::operator), for a page that only reads. The [`Operator`] cannot be interrupted, which is
-    /// not needed, because the read ends when the browser disconnects.
+    /// Like [`operator`](Self::operator), for a page that only reads. The [`Operator`] needs no interrupt, because the
+    /// read ends when the browser disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
@@ -202,14 +203,14 @@ impl Console {
             Reading::go_on(&reading, &operator, deployment, operator.now()).await?;
             return Ok(reading);
         }
-        let wanted = Wanted::default();
+        let wanted = WaitingFilter::default();
         let scope = Scope::of(&wanted);
         let reading = Reading::read(&operator, deployment, scope, operator.now()).await?;
         Ok(Rc::new(RefCell::new(reading)))
     }
 
     /// Returns the timeline of the event `id`. If `logs` is true, the timeline includes the function's log lines from
-    /// every attempt, otherwise only those from the last failed attempt.
+    /// every attempt; otherwise, it includes only those from the last failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
         let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };

@@ -239,8 +239,8 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
-/// The flags of a filter, formatted for a command line. Control characters are escaped, because a form's fields may
-/// contain even a NUL, which no command line can contain.
+/// The flags of a filter, formatted for a command line. Control characters are escaped, because form fields may even
+/// contain a NUL, which no command line can contain.
 pub(super) fn shown_flags(filter: &Filter) -> String {
     let flags = filter.flags();
     let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();

@@ -1,5 +1,5 @@
-//! The page with the doctor's findings. Problems come first, each with a fix that the operator can start with a button
-//! or copy. All other findings are collapsed into one line. A fix that needs an SNS topic has a form field for the
+//! The page with the doctor's findings. Problems come first, each with a fix that the operator can copy or start with a
+//! button. All other findings are collapsed into one line. A fix that needs an SNS topic has a form field for the
 //! topic.
 
 use std::cmp::Reverse;
@@ -11,7 +11,7 @@ use axum::response::Response;
 use comeback_operate::alarms::TopicArn;
 use comeback_operate::doctor::diagnosis::area;
 use comeback_operate::doctor::findings::Finding;
-use comeback_operate::doctor::judgement::{FixLine, Judgement, Outcome};
+use comeback_operate::doctor::judgement::{CheckOutcome, FixLine, Judgement};
 use futures_util::future::join;
 
 use crate::console::Console;
@@ -54,18 +54,18 @@ impl TopicField {
 }
 
 /// The word for an outcome, and its CSS class.
-pub(super) fn mark(outcome: &Outcome) -> (&'static str, &'static str) {
+pub(super) fn mark(outcome: &CheckOutcome) -> (&'static str, &'static str) {
     match outcome {
-        Outcome::Ok => ("ok", "good"),
-        Outcome::Skipped => ("skipped", ""),
-        Outcome::Warning => ("WARNING", "warn"),
-        Outcome::Broken => ("BROKEN", "bad"),
+        CheckOutcome::Ok => ("ok", "good"),
+        CheckOutcome::Skipped => ("skipped", ""),
+        CheckOutcome::Warning => ("WARNING", "warn"),
+        CheckOutcome::Broken => ("BROKEN", "bad"),
     }
 }
 
 /// The doctor's findings about one function.
 pub(super) struct Findings<'d> {
-    /// Findings that are not ok, the worst first.
+    /// Findings that are not ok, worst first.
     pub(super) problems: Vec<&'d Finding>,
     pub(super) others: Vec<&'d Finding>,
 }
@@ -80,7 +80,7 @@ impl<'d> Findings<'d> {
 }
 
 fn is_problem(finding: &&Finding) -> bool {
-    finding.judgement.outcome > Outcome::Ok
+    finding.judgement.outcome > CheckOutcome::Ok
 }
 
 #[derive(Template)]
@@ -90,7 +90,7 @@ struct DoctorPage<'d> {
     summary: String,
     /// All findings that are not ok, the worst first.
     problems: Vec<&'d Finding>,
-    /// All other findings by area.
+    /// All other findings, by area.
     others: Vec<(&'static str, Vec<&'d Finding>)>,
     topic: TopicField,
 }

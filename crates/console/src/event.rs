@@ -10,7 +10,7 @@ use comeback_operate::durations::{self, short};
 use comeback_operate::function::{command_name, shown_name};
 use comeback_operate::trace::Trace;
 use comeback_operate::trace::logs::Report;
-use comeback_operate::trace::story::{End, Happened, LoggedLine, Step, Story};
+use comeback_operate::trace::story::{Happened, LoggedLine, Step, Story, StoryEnd};
 use comeback_operate::{Fact, Moment, Text, text};
 use comeback_rehearsal::figure::{Chart, WIDE};
 use comeback_rehearsal::life::{self, Mark};
@@ -63,7 +63,7 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
 }
 
 fn is_dead(trace: &Trace) -> bool {
-    matches!(trace.story.end, End::DeadLettered)
+    matches!(trace.story.end, StoryEnd::DeadLettered)
 }
 
 /// The handler's log lines about the event.
@@ -95,25 +95,25 @@ fn is_logged(timeline: &[Moment]) -> bool {
 fn headline(trace: &Trace) -> String {
     let retry = trace.story.steps.last().map(|step| step.event.retry).unwrap_or_default();
     match &trace.story.end {
-        End::DeadLettered => "Dead-lettered".into(),
-        End::Invoked { .. } if is_over(trace) => format!("Probably succeeded: retry {retry}"),
-        End::Invoked { .. } => format!("Retry {retry} was invoked"),
-        End::Waits(_) if trace.not_allowed.is_some() => "Not on the allow-list".into(),
-        End::Waits(_) if is_held(trace) => format!("Held by a pause: retry {retry}"),
-        End::Waits(WaitsFor::Due { due, .. }) if *due > trace.now => {
+        StoryEnd::DeadLettered => "Dead-lettered".into(),
+        StoryEnd::Invoked { .. } if is_over(trace) => format!("Probably succeeded: retry {retry}"),
+        StoryEnd::Invoked { .. } => format!("Retry {retry} was invoked"),
+        StoryEnd::Waits(_) if trace.not_allowed.is_some() => "Not on the allow-list".into(),
+        StoryEnd::Waits(_) if is_held(trace) => format!("Held by a pause: retry {retry}"),
+        StoryEnd::Waits(WaitsFor::Due { due, .. }) if *due > trace.now => {
             format!("Waiting: retry {retry} in {}", short(due.since(trace.now).as_secs_f64().ceil()))
         }
-        End::Waits(WaitsFor::Due { .. }) => format!("Due: retry {retry}"),
-        End::Waits(_) => format!("Waiting: retry {retry}"),
+        StoryEnd::Waits(WaitsFor::Due { .. }) => format!("Due: retry {retry}"),
+        StoryEnd::Waits(_) => format!("Waiting: retry {retry}"),
     }
 }
 
 /// Returns true if a pause in force holds the event.
 fn is_held(trace: &Trace) -> bool {
     let due = match &trace.story.end {
-        End::Waits(WaitsFor::Due { due, .. }) => Some(*due),
-        End::Waits(_) => None,
-        End::DeadLettered | End::Invoked { .. } => return false,
+        StoryEnd::Waits(WaitsFor::Due { due, .. }) => Some(*due),
+        StoryEnd::Waits(_) => None,
+        StoryEnd::DeadLettered | StoryEnd::Invoked { .. } => return false,
     };
     trace.pause.is_some_and(|pause| pause.holds(due))
 }
@@ -146,7 +146,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
 /// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a pause
 /// holds can only be cancelled.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
-    let Story { key, target, end: End::Waits(_), .. } = &trace.story else { return None };
+    let Story { key, target, end: StoryEnd::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);
     let fields = format!("plan=yes&function={}&key={}", encoded(&name), encoded(key));
     let retry = (!is_held(trace)).then(|| format!("/retry?{fields}"));
@@ -162,11 +162,11 @@ fn last_error(step: &Step) -> Option<Text> {
 /// Returns true if the event was dead-lettered or has probably succeeded.
 fn is_over(trace: &Trace) -> bool {
     match &trace.story.end {
-        End::DeadLettered => true,
-        End::Invoked { request_id, .. } => {
+        StoryEnd::DeadLettered => true,
+        StoryEnd::Invoked { request_id, .. } => {
             trace.invocation(request_id.as_deref()).is_some_and(|invocation| invocation.report.is_success())
         }
-        End::Waits(_) => false,
+        StoryEnd::Waits(_) => false,
     }
 }
 
@@ -186,7 +186,7 @@ fn chart(trace: &Trace) -> Option<Chart> {
     let rest = rest(trace).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
     moments.extend(rest);
     let waits = story.steps.iter().filter(|step| is_wait(step)).count();
-    let is_future = matches!(story.end, End::Waits(WaitsFor::Due { due, .. }) if due > *now);
+    let is_future = matches!(story.end, StoryEnd::Waits(WaitsFor::Due { due, .. }) if due > *now);
     Some(Chart {
         id: "life",
         heading: "Timeline, logarithmic".into(),
@@ -228,10 +228,10 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {
-        End::Waits(WaitsFor::Due { due, .. }) => Some(((*due).max(now), Mark::Other)),
-        End::Waits(_) => Some((now, Mark::Other)),
-        End::DeadLettered => None,
-        End::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
+        StoryEnd::Waits(WaitsFor::Due { due, .. }) => Some(((*due).max(now), Mark::Other)),
+        StoryEnd::Waits(_) => Some((now, Mark::Other)),
+        StoryEnd::DeadLettered => None,
+        StoryEnd::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
             report @ Report::Seen { at, .. } if report.is_success() => Some((*at, Mark::Succeeded)),
             Report::Seen { at, .. } => Some((*at, Mark::Failed)),
             Report::NotSeen | Report::Unread { .. } => None,

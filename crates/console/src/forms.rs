@@ -5,7 +5,7 @@ use axum::Router;
 use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
 use comeback_operate::pause::PauseRetries;
-use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
+use comeback_operate::pauses::edits::{PauseEnd, PauseTerms, read_length, read_reason};
 use comeback_operate::pauses::read_text;
 use comeback_operate::request::{Ask, DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
 use comeback_operate::resume::ResumeRetries;
@@ -83,8 +83,8 @@ static PAUSE: ChangeForm = ChangeForm {
 
 fn pause(fields: &Fields) -> Result<Asked, String> {
     let function = function(fields)?;
-    let wanted = Wanted {
-        end: FOR.read(fields, read_length)?.map(End::After),
+    let wanted = PauseTerms {
+        end: FOR.read(fields, read_length)?.map(PauseEnd::After),
         spread: SPREAD.read(fields, durations::read)?,
         why: REASON.read(fields, read_reason)?,
     };

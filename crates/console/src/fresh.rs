@@ -1,4 +1,4 @@
-//! Caches for data read from the account. All tabs share them, so that each source is read at most once in five
+//! Caches for data read from the account. All tabs share them, so that each source is read at most once every five
 //! seconds.
 
 use std::cell::{Cell, RefCell};
@@ -86,8 +86,8 @@ pub(super) struct Behind<T> {
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes made to the account so far. `changes_read` is what this number was when the last finished
-    /// read began.
+    /// Number of changes made to the account so far. `changes_read` is the value that this number had when the last
+    /// finished read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -146,7 +146,7 @@ impl<T: 'static> Behind<T> {
         self.last.borrow().clone()
     }
 
-    /// Waits for the read in progress, but no longer than [`PATIENCE`].
+    /// Waits for the read in progress, for at most [`PATIENCE`].
     async fn settled(&self) {
         let mut is_reading = self.is_reading.subscribe();
         let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;

@@ -12,7 +12,7 @@ use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
-use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{Answer as _, CommandName, Failure, Layout, Table, Text};
 use comeback_rehearsal::figure::{self, Chart};
 use comeback_rehearsal::schedule;
@@ -124,7 +124,7 @@ fn invoked_arn(arn: &FunctionArn) -> String {
 
 /// Returns a table of a function's waiting events.
 async fn waiting(console: &Console, name: &FunctionName) -> Waiting<Table> {
-    let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
+    let wanted = WaitingFilter { functions: vec![name.clone()], ..WaitingFilter::default() };
     let listing = Listing { wanted, ..Listing::default() };
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);

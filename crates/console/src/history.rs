@@ -40,7 +40,7 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// Returns, for each step of the series, the text of a tooltip with its counts.
+/// Returns the tooltip text for each step of the series, with the counts of the step.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {

@@ -100,8 +100,8 @@ pub struct Options {
     pub read_only: bool,
 }
 
-/// Serves the console on 127.0.0.1 until `stop` is raised, and prints on the terminal how to sign in. Must run in a
-/// [`LocalSet`](tokio::task::LocalSet).
+/// Serves the console on 127.0.0.1 until `stop` is raised, and prints sign-in instructions on the terminal. Must run in
+/// a [`LocalSet`](tokio::task::LocalSet).
 ///
 /// # Errors
 ///

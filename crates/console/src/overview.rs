@@ -1,5 +1,5 @@
-//! The first page: the numbers of waiting events, due events and dead-letters, the functions (the worst first), and
-//! charts of the last few hours.
+//! The first page: the numbers of waiting events, due events and dead-letters; the functions, worst first; and charts
+//! of the last few hours.
 
 use askama::Template;
 use axum::Router;

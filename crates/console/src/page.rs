@@ -215,8 +215,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the first field with this name; `None` if the field is empty or missing. If a form has a button and
-    /// then a text field of the same name, this is the button's value.
+    /// The value of the first field with this name; `None` if the field is empty or missing. If a form has a button
+    /// followed by a text field of the same name, this is the button's value.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -267,7 +267,7 @@ impl Fields {
     }
 }
 
-/// The data for the frame around every page: its title, navigation, and the state of the console.
+/// The data for the frame around every page: the title, the navigation, and the state of the console.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) title: String,

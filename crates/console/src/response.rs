@@ -1,4 +1,4 @@
-//! HTTP responses: pages, with markup and control characters escaped, and redirects with encoded addresses.
+//! HTTP responses: pages with escaped markup and control characters, and redirects with encoded addresses.
 
 use askama::Template;
 use axum::http::header::{CONTENT_TYPE, LOCATION};

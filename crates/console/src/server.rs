@@ -34,10 +34,10 @@ use crate::response::refused;
 use comeback_operate::clock::now;
 
 pub(super) const CONNECTIONS: usize = 32;
-/// Longest wait for a request's headers. Browsers send headers at once.
+/// Longest wait for a request's headers. Browsers send headers immediately.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest pause while a request's body arrives. A form arrives at once, but an upload through a tunnel may stall for a
-/// while.
+/// Longest pause while a request's body arrives. A form arrives immediately, but an upload through a tunnel may stall
+/// for a while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// Longest time for one request and its answer. A page that searches a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
@@ -48,7 +48,7 @@ const BUFFER: usize = 32 << 10;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves the console until `stop` is raised. Does not wait for open connections, because they only show results.
+/// Serves the console until `stop` is raised. Does not wait for open connections, because no change depends on them.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -125,8 +125,8 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks the rules for every request, whether it has a session or not: a local host name, GET or POST, and for POST
-/// the origin of the form.
+/// Checks the rules for every request, whether it has a session or not: a local host name, the method (GET or POST)
+/// and, for POST, the origin of the form.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {
@@ -162,7 +162,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page of the same host and port. Browsers send the page's host and port with
+/// Returns true if a form was sent from a page with the same host and port. Browsers send the page's host and port with
 /// every form, in the header `Origin`.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))

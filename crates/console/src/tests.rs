@@ -366,7 +366,7 @@ async fn more_connections_wait_until_there_is_room() {
     .await;
 }
 
-/// A form is small and comes from this machine, so it must arrive quickly. Only an upload may take long, within a
+/// A form is small and comes from this machine, so it must arrive quickly. Only an upload may take longer, up to a
 /// limit.
 #[tokio::test(start_paused = true)]
 async fn a_form_that_does_not_end_is_refused() {

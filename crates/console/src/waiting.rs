@@ -15,7 +15,7 @@ use comeback_operate::waiting::events::{DueRange, Group, Sorted, Why};
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::{EVENT_HEADS, Listing, Report};
 use comeback_operate::waiting::returns::Returns;
-use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{Answer as _, Column, Fact, Table, Text, text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE, Room, frame};
@@ -222,7 +222,7 @@ struct PageOf<'a> {
 }
 
 impl PageOf<'_> {
-    /// Returns which events to list: those that match the filter in the address, from the first to the last on this
+    /// Returns the selection of events to list: the filter in the address, and the range of matching events on this
     /// page. The error names the field that is wrong.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
@@ -232,7 +232,7 @@ impl PageOf<'_> {
         let end = |name: &str| fields.read(name, "Due", time);
         let within = within.map(|within| now.saturating_add(within));
         let due = DueRange { from: end("from")?, by: end("to")?.or(within) };
-        let wanted = Wanted {
+        let wanted = WaitingFilter {
             functions: functions.into_iter().collect(),
             error: fields.get("error").map(ToOwned::to_owned),
             keys: fields.get("key").map(ToOwned::to_owned).into_iter().collect(),
@@ -355,8 +355,8 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns, for each period with events, the text of a tooltip with its counts, and the path of the page that lists its
-/// events.
+/// Returns an item for each period with events: the tooltip text with its counts, and the path of the page that lists
+/// its events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

@@ -179,7 +179,7 @@ pub(super) struct Summary {
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes no file.
     pub(super) file: Option<String>,
-    /// Digest of the question that the operator has agreed to; empty for a change without a question.
+    /// Digest of the question that the operator has answered with yes; empty for a change without a question.
     pub(super) agreed: String,
 }
 
@@ -202,12 +202,13 @@ pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }
 
-/// The changes that this server is performing or has performed, by the one-time id of the form. The latest change is
-/// last.
+/// The changes that this server is performing or has performed, each under the one-time id of its form. The latest
+/// change is last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Form ids of changes that were dropped from the list. A form with one of these ids is not performed again.
+    /// Form ids of changes that were dropped from the list. If such a form is sent again, its change is not performed
+    /// again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }

@@ -28,11 +28,12 @@ pub struct Write {
     pub at_ms: f64,
     /// The client that sent the write, numbered from 0.
     pub client: u32,
-    /// True if the server accepted this write, because it had accepted no other write since the client's read.
+    /// True if the server accepted this write. The server accepts a write unless it has accepted another write since
+    /// the client's read.
     pub accepted: bool,
 }
 
-/// Mean travel time of a message, a *hop*, in ms. A hop takes |Normal(mean, deviation)|.
+/// Mean duration of a hop (the travel of one message), in ms. A hop takes |Normal(mean, deviation)|.
 pub(crate) const HOP_MEAN_MS: f64 = 10.0;
 pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
 

@@ -80,14 +80,14 @@ const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 pub(crate) struct CPython(Mt);
 
 impl CPython {
-    /// Seeds the generator like `random.seed(seed)`. The key consists of the seed's 32-bit words, the least significant
+    /// Seeds the generator as `random.seed(seed)` does. The key consists of the seed's 32-bit words, least significant
     /// first.
     pub(crate) fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })
     }
 
-    /// Returns a number from 0 to less than 1, like `random.random()`: 53 random bits from two draws.
+    /// Returns a number that is at least 0 and less than 1, like `random.random()`: 53 random bits from two draws.
     fn random(&mut self) -> f64 {
         let (high, low) = (self.0.next_u32() >> 5, self.0.next_u32() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) * (1.0 / 9_007_199_254_740_992.0)

@@ -16,7 +16,7 @@ const CAP_MS: f64 = 2_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// No wait: the client tries again at once.
+    /// No wait: the client tries again immediately.
     None,
     /// Waits for exactly the ceiling. Clients that are refused together therefore come back together.
     Exponential,

@@ -129,7 +129,7 @@ fn check(points: &[Point]) -> Result<(), String> {
     Ok(())
 }
 
-/// Simulates one run and returns every write in the order in which it reaches the server.
+/// Simulates one run and returns its writes in the order in which they reach the server.
 pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>, String> {
     check(&[Point { clients, strategy, runs: 1 }])?;
     let mut writes = Vec::new();
@@ -137,7 +137,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback to call with each write of a run. It counts the accepted writes, and reports progress about a
+/// Returns a callback for the writes of a run. The callback counts the accepted writes, and reports progress about a
 /// hundred times per run.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
@@ -164,8 +164,8 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
 }
 
 /// Returns the growth exponent e of a strategy's number of calls: calls ∝ clientsᵉ. The exponent is the least-squares
-/// slope of ln(calls) over ln(clients). Returns `None` if the strategy's cells have fewer than two different numbers of
-/// clients.
+/// slope of ln(calls) against ln(clients). Returns `None` if the strategy's cells have fewer than two different numbers
+/// of clients.
 ///
 /// Without backoff, every accepted write causes the writes of all other clients to be refused, so e approaches 2. If no
 /// write were ever refused, e would be 1.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::lanes::{Lane, Lanes};
 use crate::limits::Limits;
-use crate::operation::{Answer, Operation, ServiceError};
+use crate::operation::{EntryResult, Operation, ServiceError};
 use crate::outcome::{EntryError, Left, Sent};
 
 use answers::Refusals;
@@ -240,7 +240,7 @@ impl<E, R> Board<E, R> {
     }
 
     /// Returns the failed entries that were overtaken: the same call delivered a later entry of the same lane.
-    fn overtaken(&self, answers: &[(usize, Answer<R>)]) -> HashSet<usize> {
+    fn overtaken(&self, answers: &[(usize, EntryResult<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {
             let Some(lane) = self.tracks[index].lane.as_ref().filter(|lane| lane.together) else { continue };

@@ -13,7 +13,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-use crate::operation::Answer;
+use crate::operation::EntryResult;
 use crate::operation::{ErrorKind, ServiceError};
 
 /// Type of `tokio::time::sleep`, the sleep function that the adapters' senders use.
@@ -83,7 +83,7 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
 /// is a success. A result with neither counts as no answer. An entry with an unknown code is retried. The service's
 /// counts of failures are ignored.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
+pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> EntryResult<R> {
     match (code, receipt) {
         (Some(code), _) => {
             let kind = kind_of_code(code).unwrap_or(ErrorKind::Unknown);

@@ -9,7 +9,7 @@ use tracing::Instrument;
 use crate::board::{Board, Counts};
 use crate::lanes::Lanes;
 use crate::operation::Operation;
-use crate::outcome::{Delivered, Outcome, Undelivered};
+use crate::outcome::{Delivered, DeliveryResult, Undelivered};
 use crate::run::{Intake, run};
 use crate::sender::Sender;
 
@@ -22,7 +22,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// # Errors
     ///
     /// Fails with [`Undelivered`](crate::Undelivered), which holds every entry that was not delivered.
-    pub async fn send(&self, entries: impl IntoIterator<Item = O::Entry>) -> Outcome<O> {
+    pub async fn send(&self, entries: impl IntoIterator<Item = O::Entry>) -> DeliveryResult<O> {
         self.deliver(entries, || true, pending()).await
     }
 
@@ -35,14 +35,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Fails in the same cases as [`send`](Self::send).
     ///
     /// ```
-    /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
+    /// # use comeback_delivery::{EntryResult, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
     /// # struct Never;
     /// # impl Operation for Never {
     /// #     type Entry = &'static str;
     /// #     type Receipt = ();
     /// #     fn limits(&self) -> Limits { SQS_RECEIPTS }
     /// #     fn size(&self, entry: &&'static str) -> usize { entry.len() }
-    /// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<Answer>, ServiceError> {
+    /// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<EntryResult>, ServiceError> {
     /// #         std::future::pending().await
     /// #     }
     /// # }
@@ -61,7 +61,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
         deadline: impl Future<Output = ()>,
-    ) -> Outcome<O> {
+    ) -> DeliveryResult<O> {
         self.deliver(entries, || true, deadline).await
     }
 
@@ -78,7 +78,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
         may_start: impl Fn() -> bool,
-    ) -> Outcome<O> {
+    ) -> DeliveryResult<O> {
         self.deliver(entries, may_start, pending()).await
     }
 
@@ -87,7 +87,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         entries: impl IntoIterator<Item = O::Entry>,
         may_start: impl Fn() -> bool,
         deadline: impl Future<Output = ()>,
-    ) -> Outcome<O> {
+    ) -> DeliveryResult<O> {
         let mut board = Board::new(self.operation.limits(), Lanes::remembering());
         entries.into_iter().for_each(|entry| board.push(&*self.operation, entry));
         let span = tracing::debug_span!("deliver", entries = board.counts.entries);

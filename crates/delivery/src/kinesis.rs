@@ -9,7 +9,7 @@ use aws_sdk_kinesis::types::PutRecordsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{KINESIS, Limits};
-use crate::operation::{Answer, Operation, ServiceError};
+use crate::operation::{EntryResult, Operation, ServiceError};
 
 /// Sends records to one Kinesis stream.
 ///
@@ -69,7 +69,7 @@ impl Operation for PutRecords {
     async fn call(
         &self,
         records: &[&PutRecordsRequestEntry],
-    ) -> Result<Vec<Answer<KinesisReceipt>>, ServiceError> {
+    ) -> Result<Vec<EntryResult<KinesisReceipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_records().set_records(Some(records));
         let call = if self.stream.starts_with("arn:") {

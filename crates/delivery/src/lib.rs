@@ -93,8 +93,8 @@ pub use classify::{TokioSleep, classify};
 /// Re-exported because the signature of [`Sender::send_stream`] uses `futures_util::Stream`.
 pub use futures_util;
 pub use lanes::Lane;
-pub use operation::{Answer, ErrorKind, Operation, ServiceError};
-pub use outcome::{Delivered, EntryError, Left, Outcome, Sent, Undelivered, by_entry};
+pub use operation::{EntryResult, ErrorKind, Operation, ServiceError};
+pub use outcome::{Delivered, DeliveryResult, EntryError, Left, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 pub use sender::Sender;
 pub use stream::Batcher;

@@ -7,7 +7,7 @@ use crate::lanes::Lane;
 use crate::limits::Limits;
 
 /// A service's answer for one entry: its receipt, or an error.
-pub type Answer<R = ()> = Result<R, ServiceError>;
+pub type EntryResult<R = ()> = Result<R, ServiceError>;
 
 /// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call. The sender packs
 /// the entries into calls, and retries failed entries.
@@ -58,7 +58,7 @@ pub trait Operation {
     fn call(
         &self,
         entries: &[&Self::Entry],
-    ) -> impl Future<Output = Result<Vec<Answer<Self::Receipt>>, ServiceError>> + Send;
+    ) -> impl Future<Output = Result<Vec<EntryResult<Self::Receipt>>, ServiceError>> + Send;
 }
 
 /// An error that a service returned for an entry or for a whole call.

@@ -33,7 +33,7 @@ pub struct Undelivered<E, R = ()> {
 }
 
 /// Result of a delivery through the operation `O`.
-pub type Outcome<O> = Result<
+pub type DeliveryResult<O> = Result<
     Delivered<<O as Operation>::Receipt>,
     Undelivered<<O as Operation>::Entry, <O as Operation>::Receipt>,
 >;

@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use crate::board::{Batch, Board, Delayed, Settled};
 use crate::gate::Pass;
-use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
+use crate::operation::{EntryResult, ErrorKind, Operation, ServiceError};
 use crate::sender::Sender;
 
 /// The source of a delivery's entries, and the conditions that end the delivery early.
@@ -114,7 +114,7 @@ enum Next<E, R> {
 }
 
 /// A finished call: its batch, its permission, and the service's answer.
-type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
+type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryResult<R>>, ServiceError>);
 
 /// Everything that the loop awaits: the source of entries, calls, waits, and the next batch's turn at the gate.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {

@@ -18,7 +18,7 @@ use aws_sdk_sqs::types::{
 use crate::classify::{TokioSleep, kind_of_code, send_once};
 use crate::lanes::Lane;
 use crate::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
+use crate::operation::{EntryResult, ErrorKind, Operation, ServiceError};
 
 /// Sends messages to one queue.
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
@@ -162,7 +162,7 @@ impl Operation for SendMessages {
         Some(if self.together { lane.together() } else { lane })
     }
 
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer<SqsReceipt>>, ServiceError> {
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<EntryResult<SqsReceipt>>, ServiceError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
         let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
@@ -222,7 +222,7 @@ impl Operation for ChangeVisibility {
         entry.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<Answer>, ServiceError> {
+    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<EntryResult>, ServiceError> {
         let entries = changes.iter().enumerate().map(|(id, change)| {
             let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id.to_string());
             let entry = entry.receipt_handle(&change.receipt_handle);
@@ -272,7 +272,7 @@ impl Operation for DeleteMessages {
         receipt_handle.len()
     }
 
-    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<Answer>, ServiceError> {
+    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<EntryResult>, ServiceError> {
         let entries = receipt_handles.iter().enumerate().map(|(id, &handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(handle);
             entry.build().expect("BUG: id and receipt handle are set")
@@ -303,8 +303,8 @@ fn by_entry<'a, R>(
     entries: usize,
     done: impl Iterator<Item = (&'a str, R)>,
     failed: &'a [BatchResultErrorEntry],
-) -> Vec<Answer<R>> {
-    let mut answers: Vec<Answer<R>> = (0..entries).map(|_| Err(ServiceError::no_answer())).collect();
+) -> Vec<EntryResult<R>> {
+    let mut answers: Vec<EntryResult<R>> = (0..entries).map(|_| Err(ServiceError::no_answer())).collect();
     let failed = failed.iter().map(|entry| (entry.id(), Err(error_of(entry))));
     for (id, answer) in done.map(|(id, receipt)| (id, Ok(receipt))).chain(failed) {
         if let Some(slot) = id.parse().ok().and_then(|index: usize| answers.get_mut(index)) {

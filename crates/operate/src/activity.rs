@@ -132,7 +132,7 @@ mod tests {
     use crate::layout::Block;
     use crate::operator::Which;
     use crate::pause::PauseRetries;
-    use crate::pauses::edits::Wanted;
+    use crate::pauses::edits::PauseTerms;
     use crate::request::withdraw::WithdrawRequests;
     use crate::request::{Ask, Kind, RequestEvents};
     use crate::resume::ResumeRetries;
@@ -148,7 +148,7 @@ mod tests {
 
     fn pause(operator: &Operator) -> PauseRetries {
         let wanted =
-            Wanted { end: None, spread: Some(Duration::from_secs(60)), why: Some("deploy 4711".into()) };
+            PauseTerms { end: None, spread: Some(Duration::from_secs(60)), why: Some("deploy 4711".into()) };
         PauseRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), wanted }
     }
 
@@ -336,7 +336,7 @@ when | who | what | on | how many | why | result
     async fn searches_for_events_do_not_find_the_lines() {
         let (aws, operator) = sample();
         made(pause(&operator)).await.0.unwrap();
-        let pattern = Some(crate::waiting::wanted::Wanted::default().pattern());
+        let pattern = Some(crate::waiting::wanted::WaitingFilter::default().pattern());
         let filter = LogFilter { group: Sample::LOG_GROUP, pattern, since: NOW, until: None, stream: None };
         let page = aws.log_page(&filter, None).await.unwrap().unwrap();
         assert_eq!((page.events, page.next), (Vec::new(), None));

@@ -109,7 +109,12 @@ pub trait Aws: fmt::Debug {
 
     /// `sqs:ReceiveMessage`: receives up to ten messages. An empty result may also mean that the queue has reached its
     /// limit on messages in flight.
-    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure>;
+    async fn receive(
+        &self,
+        url: &str,
+        most: usize,
+        receive: Receive,
+    ) -> Result<Vec<ReceivedMessage>, Failure>;
 
     /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS does not respond, the
     /// result is a failure, although SQS may have accepted the message. Calls `paused` before each pause that SQS
@@ -345,7 +350,7 @@ pub struct Receive {
 
 /// A message that was received from a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// SQS's id for the message; empty if SQS returned none.
     pub id: String,
     /// The handle for deleting or hiding the message; `None` if SQS returned none.
@@ -355,7 +360,7 @@ pub struct Message {
     /// The message's system attributes, such as `SentTimestamp`, by name.
     pub system: BTreeMap<String, String>,
     /// The message attributes, by name.
-    pub attributes: BTreeMap<String, Attribute>,
+    pub attributes: BTreeMap<String, MessageAttribute>,
 }
 
 /// A message to send to a queue.
@@ -364,14 +369,14 @@ pub struct NewMessage {
     /// The message's body.
     pub body: String,
     /// The message attributes, by name.
-    pub attributes: BTreeMap<String, Attribute>,
+    pub attributes: BTreeMap<String, MessageAttribute>,
     /// The X-Ray trace header; `None` if the message is not part of a trace.
     pub trace_header: Option<String>,
 }
 
 /// A message attribute of SQS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute {
+pub struct MessageAttribute {
     /// The attribute's type: `String`, `Number` or `Binary`, optionally with a custom suffix such as `.int`.
     pub data_type: String,
     /// The attribute's value.

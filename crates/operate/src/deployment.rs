@@ -33,7 +33,7 @@ pub struct Deployment {
     pub stack: Option<String>,
     /// The name of the handler, which is a Lambda function.
     pub handler: String,
-    /// The deployed version of Comeback, from the handler's tags. `None` if no tag has the version, or if the tags
+    /// The deployed version of Comeback, from the handler's tags. `None` if no tag contains the version or the tags
     /// cannot be read.
     pub version: Option<String>,
     /// The handler's ARN.
@@ -48,7 +48,7 @@ pub struct Deployment {
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
-    /// True if the handler never runs, because its reserved concurrency is 0.
+    /// True if the handler's reserved concurrency is 0, so that it never runs.
     pub never_runs: bool,
     /// The event source mapping that feeds the handler from the retry queue; `None` if the handler has no such mapping.
     pub mapping: Option<Mapping>,
@@ -220,15 +220,15 @@ impl Deployment {
         }
     }
 
-    /// A sentence that says why the handler retries nothing, and which command names the fix. `None` if it retries
-    /// events.
+    /// A sentence that says why the handler retries nothing, and names a command that shows the fix. `None` if it
+    /// retries events.
     pub fn stopped_note(&self) -> Option<Text> {
         let why = self.stopped()?;
         let doctor = quoted(self.command(CommandName::Doctor, ["--short"]));
         Some(text![format!("Now {why}: "), doctor, " names the fix."])
     }
 
-    /// The entries of the allow-list, the handler's environment variable `TARGET_FUNCTIONS`.
+    /// The entries of the allow-list in the handler's environment variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
@@ -248,7 +248,7 @@ impl Deployment {
         })
     }
 
-    /// Reads the stack that owns the handler. `None` if no stack owns the handler, or if the stack was deleted.
+    /// Reads the stack that owns the handler. `None` if no stack owns the handler or the stack was deleted.
     ///
     /// # Errors
     ///
@@ -261,7 +261,7 @@ impl Deployment {
     }
 
     /// The functions that match the allow-list and send their failed events to the retry queue. If no entry of the
-    /// allow-list has a `*`, returns no functions and makes no calls to AWS.
+    /// allow-list contains a `*`, returns no functions and makes no calls to AWS.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -278,7 +278,7 @@ impl Deployment {
         found.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// The ARN of a function. If the name has no region and account, the ARN has the handler's region and account.
+    /// The ARN of a function. Uses the handler's region and account if the name has none.
     pub fn arn_of(&self, function: &FunctionName) -> FunctionArn {
         let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }

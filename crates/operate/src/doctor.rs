@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::aws::simulated::{Sample, SimulatedAws};
-    use crate::doctor::judgement::Outcome;
+    use crate::doctor::judgement::CheckOutcome;
     use crate::operator::Which;
 
     fn attached() -> SimulatedAws {
@@ -124,7 +124,7 @@ mod tests {
 
     /// The numbers of the checks that found a problem.
     fn problems(diagnosis: &Diagnosis) -> Vec<&str> {
-        let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > Outcome::Ok);
+        let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > CheckOutcome::Ok);
         problems.map(|finding| finding.check.id).collect()
     }
 

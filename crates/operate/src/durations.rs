@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Parses a duration such as `200ms`, `90s`, `3h`, `1h 30m`, or a plain number of seconds.
+/// Parses a duration such as `200ms`, `90s`, `3h` or `1h 30m`. A plain number is in seconds.
 pub fn read(text: &str) -> Result<Duration, String> {
     comeback_engine::duration(text.trim())
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
@@ -23,7 +23,7 @@ pub fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
-/// Formats a number of seconds, rounded, in at most two units: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+/// Rounds a number of seconds, and formats it in at most two units: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
 pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;
@@ -38,7 +38,7 @@ pub fn short(seconds: f64) -> String {
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
 }
 
-/// Formats a duration for a command line. [`read`] parses the result to exactly the same duration.
+/// Formats a duration for a command line. [`read`] parses the result back to exactly the same duration.
 pub fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {

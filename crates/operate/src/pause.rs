@@ -17,7 +17,7 @@ use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::operator_line::Activity;
-use crate::pauses::edits::{self, Wanted, open_of};
+use crate::pauses::edits::{self, PauseTerms, open_of};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, OpenPause, forgotten_note, named, noticed_within};
 use crate::text;
@@ -31,7 +31,7 @@ pub struct PauseRetries {
     /// The function to pause. `None` means every function.
     pub function: Option<FunctionName>,
     /// The end, the spread and the reason that the operator sets for the pause.
-    pub wanted: Wanted,
+    pub wanted: PauseTerms,
 }
 
 /// The plan of a [`PauseRetries`]: the pause before and after the change.
@@ -277,11 +277,11 @@ mod tests {
 
     use super::*;
     use crate::layout::Block;
-    use crate::pauses::edits::End;
+    use crate::pauses::edits::PauseEnd;
 
     const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
-    fn plan(open: Option<Pause>, wanted: &Wanted) -> PausePlan {
+    fn plan(open: Option<Pause>, wanted: &PauseTerms) -> PausePlan {
         let target: PauseTarget = ORDERS.parse().unwrap();
         let now = Timestamp::from_secs(60);
         let planned = wanted.pause(&target, open.as_ref(), "anna", now).unwrap();
@@ -317,22 +317,23 @@ mod tests {
                   (deploy 4711)";
         let will_be =
             "  will be paused until 1970-01-01T00:02:00.000Z; events then return over 2m (deploy 4711)";
-        let wanted = Wanted { end: Some(End::After(Duration::from_secs(60))), ..Wanted::default() };
+        let wanted =
+            PauseTerms { end: Some(PauseEnd::After(Duration::from_secs(60))), ..PauseTerms::default() };
         let changed = shown(plan(Some(open.clone()), &wanted));
         assert_eq!(changed, (vec![is.to_owned(), will_be.to_owned()], true));
-        let same = shown(plan(Some(open), &Wanted::default()));
+        let same = shown(plan(Some(open), &PauseTerms::default()));
         assert_eq!(same, (vec![is.to_owned(), "Nothing to change.".to_owned()], false));
-        let new = Wanted { why: Some("a bad deploy".into()), ..Wanted::default() };
+        let new = PauseTerms { why: Some("a bad deploy".into()), ..PauseTerms::default() };
         let will_be = "orders: will be paused until resumed; events then return over 30m (a bad deploy)";
         assert_eq!(shown(plan(None, &new)), (vec![will_be.to_owned()], true));
     }
 
     #[test]
     fn a_plan_stays_the_same_while_time_passes() {
-        let wanted = Wanted {
-            end: Some(End::After(Duration::from_secs(60))),
+        let wanted = PauseTerms {
+            end: Some(PauseEnd::After(Duration::from_secs(60))),
             why: Some("a bad deploy".into()),
-            ..Wanted::default()
+            ..PauseTerms::default()
         };
         let now = plan(None, &wanted);
         let later = Pause { until: None, ..now.pause.pause.clone() };

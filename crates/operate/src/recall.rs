@@ -22,7 +22,7 @@ use crate::pauses::noticed_within;
 use crate::text;
 use crate::text::Text;
 use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
@@ -68,7 +68,7 @@ struct Chosen {
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
-    wanted: &Wanted,
+    wanted: &WaitingFilter,
     written: &Written,
     planned: u64,
 ) -> (Option<Recalled>, Result<(), Failure>) {
@@ -90,7 +90,7 @@ pub(crate) async fn recall(
 async fn choose(
     operator: &Operator,
     deployment: &Deployment,
-    wanted: &Wanted,
+    wanted: &WaitingFilter,
     written: &Written,
 ) -> Result<(Vec<Chosen>, Recalled), Failure> {
     until_it_is_read(operator, deployment, written.at()).await;
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::aws::simulated::Sample;
-    use crate::aws::{EntryFailureKind, Message, NewMessage, Receive};
+    use crate::aws::{EntryFailureKind, NewMessage, Receive, ReceivedMessage};
     use crate::change::tests::plain;
     use crate::change::{Change, Performed, Plan as _};
     use crate::request::tests::{moves, request, sample, writes};
@@ -253,7 +253,7 @@ mod tests {
         aws: &crate::aws::simulated::SimulatedAws,
         key: &str,
         action: &str,
-    ) -> Message {
+    ) -> ReceivedMessage {
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let url = operator.deployment().await.unwrap().retry_queue.url;
         let receive = Receive { visibility: HOUR, wait: Duration::ZERO };
@@ -431,7 +431,7 @@ mod tests {
         let deployment = operator.deployment().await.unwrap();
         aws.deny("ssm:GetParameter");
         let written = Written::Resume(PauseTarget::All, aws.time());
-        let (_, end) = recall(&operator, &deployment, &Wanted::default(), &written, 1).await;
+        let (_, end) = recall(&operator, &deployment, &WaitingFilter::default(), &written, 1).await;
         let said = end.unwrap_err().to_string();
         assert!(said.contains("ssm:GetParameter") && said.contains("stands"), "{said}");
     }

@@ -36,7 +36,7 @@ use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// The longest time that the handler hides a message after an invocation without a response. The handler repeats
 /// such an invocation after one to two hours.
@@ -76,7 +76,7 @@ pub struct RequestPlan {
     #[serde(skip)]
     target: PauseTarget,
     #[serde(skip)]
-    wanted: Wanted,
+    wanted: WaitingFilter,
     #[serde(skip)]
     ask: Ask,
     /// The time at which the plan was made.
@@ -161,7 +161,7 @@ impl RequestEvents {
         let pauses = parameter.read().await?;
         let written = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
         let pauses = written.added_to(&pauses).fitted(begin)?.0;
-        let wanted = Wanted {
+        let wanted = WaitingFilter {
             functions: function.into_iter().cloned().collect(),
             error: self.error.clone(),
             keys: self.keys.clone(),
@@ -451,7 +451,7 @@ pub(crate) mod tests {
             notes: vec!["a note".into()],
             result: None,
             target: PauseTarget::All,
-            wanted: Wanted { functions: vec!["orders".parse().unwrap()], ..Wanted::default() },
+            wanted: WaitingFilter { functions: vec!["orders".parse().unwrap()], ..WaitingFilter::default() },
             ask: Ask::Retry { within: TEN_MINUTES },
             begin: NOW,
             is_useless: !reach.brings_forward,

@@ -23,7 +23,7 @@ use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
@@ -161,8 +161,8 @@ impl ResumeRetries {
         Ok(Reach::of(&reading.waits, deployment, closed, entry))
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { functions: self.function.iter().cloned().collect(), ..Wanted::default() }
+    fn wanted(&self) -> WaitingFilter {
+        WaitingFilter { functions: self.function.iter().cloned().collect(), ..WaitingFilter::default() }
     }
 
     /// Ends the open pauses. Returns the time at which they ended, and the older pauses that were dropped because the

@@ -24,7 +24,7 @@ use crate::text;
 use crate::text::{Piece, Text};
 use crate::trace::logs::{Invocation, Logs};
 use crate::trace::sentence::sentence;
-use crate::trace::story::{End, Happened, Step, Story};
+use crate::trace::story::{Happened, Step, Story, StoryEnd};
 
 /// The history of one event, read from the logs.
 #[derive(Clone, Debug, Serialize)]
@@ -112,8 +112,8 @@ impl Trace {
         let last_failure = story.steps.iter().rfind(|step| step.happened == Happened::Failed);
         let last_failure = last_failure.and_then(Step::request_id).map(ToOwned::to_owned);
         let last_retry = match &story.end {
-            End::Invoked { request_id, .. } => request_id.clone(),
-            End::Waits(_) | End::DeadLettered => None,
+            StoryEnd::Invoked { request_id, .. } => request_id.clone(),
+            StoryEnd::Waits(_) | StoryEnd::DeadLettered => None,
         };
         // Each entry holds the request id of an invocation, and whether to read all lines of the invocation.
         let asked: Vec<(String, bool)> = match options.lines {
@@ -129,7 +129,7 @@ impl Trace {
             let target = story.targets.get(&request_id).unwrap_or(&story.target);
             invocations.push(logs.invocation(target, &request_id, all_lines).await?);
         }
-        let waits = matches!(story.end, End::Waits(_));
+        let waits = matches!(story.end, StoryEnd::Waits(_));
         let pause = match waits {
             true => read_pauses(account, deployment).await.map(|pauses| {
                 let noticed = noticed_within(deployment).unwrap_or_default();
@@ -219,8 +219,8 @@ pub(crate) mod tests {
         Timestamp::from_secs(1_789_400_000 + second)
     }
 
-    pub(crate) fn due(second: u64) -> End {
-        End::Waits(WaitsFor::Due { due: at(second), by: DueBy::Policy })
+    pub(crate) fn due(second: u64) -> StoryEnd {
+        StoryEnd::Waits(WaitsFor::Due { due: at(second), by: DueBy::Policy })
     }
 
     pub(crate) fn holds() -> Value {
@@ -236,7 +236,7 @@ pub(crate) mod tests {
     }
 
     /// A trace of an event. `lines` holds the time, in seconds, and the fields of each log line.
-    pub(crate) fn trace(lines: &[(u64, Value)], end: End, invocations: Vec<Invocation>) -> Trace {
+    pub(crate) fn trace(lines: &[(u64, Value)], end: StoryEnd, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
             fields["timestamp"] = json!(at(*second));

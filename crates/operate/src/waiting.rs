@@ -22,13 +22,13 @@ use crate::text::Text;
 use crate::waiting::events::DueRange;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::report::{Listing, Report};
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// Options of [`waiting`].
 #[derive(Clone, Debug, Default)]
 pub struct WaitingOptions {
     /// The filter. Only matching events are included.
-    pub wanted: Wanted,
+    pub wanted: WaitingFilter,
     /// The longest time until the next retry is due. Events with a later retry are left out. `None` means no limit.
     pub due_within: Option<Duration>,
     /// The maximum number of events to list individually. `None` means that events are only counted.
@@ -78,7 +78,7 @@ impl Waiting {
         let Self { reading, options, now, unmatched } = self;
         // The log was read with the filter, so this listing filters only by due time.
         let listing = Listing {
-            wanted: Wanted::default(),
+            wanted: WaitingFilter::default(),
             due: DueRange { from: None, by: options.due_within.map(|within| now.saturating_add(within)) },
             events: options.list.map(|most| 0..most),
         };

@@ -13,9 +13,9 @@ use comeback_operate::durations;
 pub enum CountAxis {
     /// Linear, starting at 0 or below.
     Linear(RangedCoordf64),
-    /// Linear, with ticks only at whole numbers, 0 or higher. Used for the numbers of attempts and retries.
+    /// Linear, with ticks only at whole numbers, 0 or higher. Used for numbers of attempts and retries.
     Whole(RangedCoordf64),
-    /// Linear, in per cent.
+    /// Linear, with values in per cent.
     Percent(RangedCoordf64),
     /// Logarithmic, with ticks at 1, 2 and 5 times powers of ten.
     Log(Range<f64>),

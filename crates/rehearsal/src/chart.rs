@@ -72,7 +72,7 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Result of drawing. An error means that Comeback has a bug.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails, which only a bug can cause,
+/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails. Only a bug can cause that,
 /// because nothing is written to a file.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
@@ -184,7 +184,7 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
 pub enum LineStyle {
     /// Two pixels wide.
     Thick,
-    /// Two pixels wide, in dashes.
+    /// Two pixels wide, dashed.
     Dashed,
     /// One pixel wide.
     Thin,

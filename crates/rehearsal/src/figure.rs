@@ -80,7 +80,7 @@ pub struct Picture {
     values: Vec<Values>,
 }
 
-/// The values of a chart between two points of its horizontal axis. They are shown while the pointer is between these
+/// The values of a chart between two points on its horizontal axis. They are shown while the pointer is between these
 /// points.
 pub struct Values {
     /// The share of the axis, 0 to 1, at which the values begin.

@@ -1,4 +1,4 @@
-//! Describes in words how many events wait at once, and whether they exceed the queue's in-flight limit.
+//! Describes in words how many events wait at the same time, and whether they exceed the queue's in-flight limit.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use comeback_timelapse::{InFlight, Moves, Scenario};
@@ -14,7 +14,7 @@ messages are then sent again with a delay, without a limit.";
 
 /// Describes the events that wait at a steady rate of failures: their number, where they wait, and how many moves and
 /// pollers they need. For a policy that never moves messages, also gives the highest rate that stays below the
-/// in-flight limit. If that limit is reached, says when, and what happens then.
+/// in-flight limit. If waiting events reach the limit, says when, and with what consequences.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))

@@ -12,7 +12,7 @@
 //! | [`flags`] | flags shared by several rehearsals |
 //! | [`failure`] | the reasons why a rehearsal has no result |
 //! | [`deployed`] | settings in the form that deployments use |
-//! | [`in_flight`] | how many events wait at once, in words |
+//! | [`in_flight`] | how many events wait at the same time, in words |
 //! | [`chart`], [`axis`], [`figure`] | pictures, their colours and axes, and their place on a page |
 //! | [`life`] | the picture of one event's life |
 

@@ -14,7 +14,7 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt that was made or, if the event starts to wait or is dead-lettered, of the attempt that
+    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
     /// would come next.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.

@@ -103,8 +103,8 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan, with settings ready for a deployment or, if no policy meets the goal, with the reasons.
-/// `comeback plan --json` prints the plan as JSON.
+/// A plan: settings ready for a deployment or, if no policy meets the goal, the reasons. `comeback plan --json` prints
+/// the plan as JSON.
 #[derive(Serialize)]
 pub struct Recommended {
     /// The compared policies, and the recommended policy.
@@ -124,7 +124,7 @@ pub struct Recommended {
 ///
 /// # Errors
 ///
-/// Fails if an argument is refused, or if a run breaks an invariant.
+/// Fails if an argument is refused or a run breaks an invariant.
 pub fn recommended(
     arguments: &PlanArguments,
     progress: &(impl Fn(usize, usize) + Sync),
@@ -193,7 +193,7 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
 struct Pasted {
     /// Settings of the stack to deploy; `None` if no policy meets the goal.
     settings: Option<Vec<DeployedSetting>>,
-    /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack, or no policy meets the goal.
+    /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack or no policy meets the goal.
     entry: Option<String>,
 }
 
@@ -228,7 +228,7 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
 }
 
 /// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
-/// Its goal is an example for readers to replace. `own_policy` is the value of `--policies`, and the function to plan
+/// Its goal is an example for readers to replace. `own_policy` holds the value of `--policies` and the function to plan
 /// for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));

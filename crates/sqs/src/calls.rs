@@ -20,7 +20,7 @@ use crate::dead_letter::{DeadLetter, Value};
 
 /// Maximum number of entries in a batch call to SQS.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Time limit of one attempt at a call to SQS. It is short because calls may be made shortly before the function times
+/// Time limit for one attempt at a call to SQS. It is short because calls may be made shortly before the function times
 /// out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -141,7 +141,7 @@ impl Sqs for Aws {
     }
 }
 
-/// Lists the entries that SQS did not confirm in its response to a batch call, each as its index and the reason. A
+/// Lists the entries that SQS did not confirm in its response to a batch call, each with its index and the reason. A
 /// truncated response confirms no entry.
 fn failed<'a>(
     verb: &str,
@@ -245,8 +245,8 @@ mod tests {
         }
     }
 
-    /// Makes an SDK client whose server answers each call with `answer`. The server's thread ends with the test
-    /// process.
+    /// Makes an SDK client for a local server that answers each call with `answer`. The server's thread ends with the
+    /// test process.
     fn answering(answer: &'static str) -> Aws {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());

@@ -27,8 +27,8 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Time reserved before the function's timeout, in which no further record is started. The reserve is at most a tenth
-/// of the time that is left when the batch starts.
+/// Time before the function's timeout during which no further record is started. The reserve is at most a tenth of the
+/// time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS are given up when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If a call outlasted the function,
 /// Lambda would deliver the whole batch again, including the records that succeeded.
@@ -194,7 +194,7 @@ enum Ending {
     /// The record failed, and the message returns at this time.
     Due(Timestamp),
     /// An earlier message of the same FIFO group was not processed successfully. This message is skipped and becomes
-    /// visible again at once.
+    /// visible again immediately.
     Blocked,
 }
 
@@ -224,7 +224,7 @@ impl ReceivedMessage {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if the message must return at a set time and is not hidden yet.
+    /// Returns true if the message must return at a set time and has not been hidden yet.
     fn is_to_be_hidden(&self) -> bool {
         matches!(*self.end(), Ending::Due(_) | Ending::Blocked) && !self.told.load(Ordering::Relaxed)
     }

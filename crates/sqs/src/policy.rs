@@ -1,4 +1,4 @@
-//! The consumer's options, and the rules that decide when a failed message returns, or why it gets no retry.
+//! The consumer's options, and the rules that decide whether and when a failed message returns.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
 /// Number of steps in the jitter that is added to the wait of a `RetryAfter`. The jitter is up to a tenth of the wait,
-/// so that messages do not all return at once.
+/// so that messages do not all return at the same time.
 const PARTS: u64 = 1_000_000;
 /// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
@@ -31,13 +31,13 @@ const SHOWN: usize = 64;
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The cap of the backoff: up to 43,170 s. The default is an hour. For a FIFO queue the default is a minute,
+    /// The cap of the backoff: up to 43,170 s. The default is an hour. For a FIFO queue, the default is a minute,
     /// because the rest of a group waits for a failed message.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,
-    /// The age, counted from sending, at which a failed message is dead-lettered: 60 s to 14 days. The default is 14
-    /// days.
+    /// The age at which a failed message is dead-lettered, counted from when it was sent: 60 s to 14 days. The default
+    /// is 14 days.
     pub max_age: Duration,
     /// The number of receives after which a failed message is dead-lettered: 1 to 1,000. `None`, the default, sets no
     /// limit.
@@ -45,8 +45,8 @@ pub struct Options {
     /// The URL of the dead-letter queue. If it is `None`, messages that get no retry are hidden for `max_backoff` again
     /// and again, until the queue's redrive policy moves them or its retention period ends.
     pub dead_letter_queue_url: Option<String>,
-    /// The number of records that run at once: 1 by default. The records of one FIFO group always run one after
-    /// another.
+    /// The maximum number of records that run at the same time: 1 by default. The records of one FIFO group always run
+    /// one after another.
     pub concurrency: usize,
 }
 
@@ -149,8 +149,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides when a message whose record failed at `now` returns, or why it gets no retry. Also returns the reason if
-    /// a `RetryAfter` is ignored.
+    /// Decides what happens to a message whose record failed at `now`: when it returns, or why it gets no retry. Also
+    /// returns the reason if a `RetryAfter` is ignored.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -187,7 +187,7 @@ impl Options {
     }
 }
 
-/// A function that draws a whole number between two bounds, both included.
+/// A function that draws a whole number between two inclusive bounds.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
 /// SQS's data about a message: its receive count, when it was sent, when it was first received, and whether its queue

@@ -5,14 +5,14 @@ use std::future::{Future, Pending, Ready, pending, ready};
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{Answer, EntryError, Operation, Retries, Sender, ServiceError, by_entry};
+use comeback_delivery::{EntryError, EntryResult, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
     Account, CallFailure, DeadLettered, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT,
     Record, SqsBatchCalls, VisibilityChange,
 };
 use futures_util::future::Either;
 
-pub(crate) type Answers = Result<Vec<Answer>, ServiceError>;
+pub(crate) type Answers = Result<Vec<EntryResult>, ServiceError>;
 pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.

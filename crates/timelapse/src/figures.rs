@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
-use crate::check::ledger::{End, FaultCounts, Ledger};
+use crate::check::ledger::{EventEnd, FaultCounts, Ledger};
 use crate::event::EventNumber;
 use crate::scenario::Scenario;
 use prices::{ApiCall, CallCounts};
@@ -270,10 +270,10 @@ impl TargetFigures {
             }
             figures.events += 1;
             match life.end().expect("BUG: the run went on after an event had vanished") {
-                End::Delivered => figures.delivered += 1,
-                End::Waiting => figures.waiting += 1,
-                End::NotArrived => figures.not_arrived += 1,
-                End::DeadLettered(reason) => *figures.dead_lettered.entry(reason).or_default() += 1,
+                EventEnd::Delivered => figures.delivered += 1,
+                EventEnd::Waiting => figures.waiting += 1,
+                EventEnd::NotArrived => figures.not_arrived += 1,
+                EventEnd::DeadLettered(reason) => *figures.dead_lettered.entry(reason).or_default() += 1,
             }
             let Some(arrived) = life.arrived else { continue };
             attempts.push(life.attempts);

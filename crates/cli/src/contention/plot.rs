@@ -16,7 +16,7 @@ use crate::contention::tables::{runs, strategies};
 use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
-/// Writes `calls.svg`, `time.svg` and `arrivals.svg` to the folder, which is created if it is missing.
+/// Writes `calls.svg`, `time.svg` and `arrivals.svg` to the folder. Creates the folder if it is missing.
 pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
@@ -164,7 +164,7 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     label("accepted", 793)
 }
 
-/// A panel of `arrivals.svg`, which shows the writes of one strategy.
+/// A panel of `arrivals.svg`, with the writes of one strategy.
 struct Panel<'a> {
     clients: u32,
     /// Width of the panel's time axis, in milliseconds.

@@ -6,8 +6,8 @@ use comfy_table::Table;
 
 use crate::tables::{self, align_right};
 
-/// Formats two tables with titles: completion times, and calls. A table has a row for each number of clients and a
-/// column for each strategy.
+/// Formats two titled tables: one of completion times, and one of calls. Each has a row for each number of clients and
+/// a column for each strategy.
 pub(super) fn tables(report: &Report) -> String {
     let mut calls = table(report, |cell| number(cell.calls));
     let exponents = strategies(report).map(|strategy| match growth_exponent(&report.cells, strategy) {

@@ -7,7 +7,7 @@ use comeback_engine::Timestamp;
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::pause::PauseRetries;
-use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
+use comeback_operate::pauses::edits::{PauseEnd, PauseTerms, read_length, read_reason};
 use comeback_operate::pauses::listing::pauses;
 use comeback_operate::resume::ResumeRetries;
 
@@ -58,8 +58,11 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     if arguments.list {
         return terminal::answer(&pauses(&session.operator(), arguments.history).await?, &session);
     }
-    let wanted =
-        Wanted { end: until.map(End::At).or(for_.map(End::After)), spread: *spread, why: reason.clone() };
+    let wanted = PauseTerms {
+        end: until.map(PauseEnd::At).or(for_.map(PauseEnd::After)),
+        spread: *spread,
+        why: reason.clone(),
+    };
     let operator = session.operator();
     let pause = PauseRetries { function: function.clone(), wanted, operator };
     terminal::change(pause, None, &session).await

@@ -19,7 +19,7 @@ use crate::output::{has_printed, print, print_json_line};
 use crate::signals::raise_when_stopped;
 use crate::tables::Progress;
 
-/// Flags of every command on a deployment.
+/// Flags that every command on a deployment accepts.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment and output")]
 pub(crate) struct Common {
@@ -68,7 +68,7 @@ impl DeploymentFlags {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
-    /// Raised by the first Ctrl-C or SIGTERM. A second signal ends the process at once.
+    /// Raised by the first Ctrl-C or SIGTERM. A second signal ends the process immediately.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
-use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::waiting::{WaitingOptions, waiting};
 
 use crate::failure::CommandFailure;
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
 impl WaitingArguments {
     fn options(&self) -> WaitingOptions {
         let Self { functions, error, key, due_within, since, .. } = self;
-        let wanted = Wanted { functions: functions.clone(), error: error.clone(), keys: key.clone() };
+        let wanted = WaitingFilter { functions: functions.clone(), error: error.clone(), keys: key.clone() };
         let list = self.each.then_some(self.limit as usize);
         WaitingOptions { wanted, due_within: *due_within, list, since: *since }
     }

@@ -1,6 +1,6 @@
-//! Reads a file of recorded messages and converts the messages to an SQS event. The file contains an SQS event; the
-//! output of `aws sqs receive-message`, with or without `--query Messages`; a single message in either format; or a
-//! failure record alone. A file may contain several of these values, as in JSON Lines. They then become one event.
+//! Reads a file of recorded messages and converts the messages to an SQS event. The file contains an SQS event, the
+//! output of `aws sqs receive-message` (with or without `--query Messages`), a single message in either format, or only
+//! a failure record. A file may contain several of these values, as in JSON Lines. Together, they become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::failure::BadFile;
 
-/// The recorded messages of a file, as text and parsed.
+/// The recorded messages in a file, as text and in parsed form.
 #[derive(Debug)]
 pub struct Recorded<'t> {
     /// The SQS event's text. If the file contains a single SQS event, this is the file's own text.
@@ -93,7 +93,7 @@ fn has_messages(records: &RawValue) -> bool {
 }
 
 /// Returns the reason why the handler cannot parse an event from a message with this body. `None` if the handler can
-/// parse an event, or if only the event's envelope is malformed.
+/// parse an event or only the event's envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -146,8 +146,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Makes a message with a failure record as its body. The message's id is the record's request id or, if the record
-    /// has none, is made from `number`, the number of earlier messages in the event.
+    /// Creates a message with a failure record as its body. The message's id is the record's request id or, if the
+    /// record has none, is made from `number`, the number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);

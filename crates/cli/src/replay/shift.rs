@@ -59,7 +59,7 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// Copies `text` and, in the copy, shifts the times of the JSON objects `objects`. `times` lists the members to
+    /// Copies `text` and, in the copy, shifts the times in the JSON objects in `objects`. `times` lists the members to
     /// shift. The objects must borrow from `text`.
     fn applied<'a>(
         self,
@@ -85,8 +85,8 @@ impl Shift {
         shifted
     }
 
-    /// Shifts the times of a JSON object that is itself in a JSON string; `None` if the string holds no object. `times`
-    /// lists the members to shift.
+    /// Shifts the times in a JSON object that is itself inside a JSON string; `None` if the string holds no object.
+    /// `times` lists the members to shift.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;

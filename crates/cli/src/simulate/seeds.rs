@@ -19,8 +19,8 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// Number of seeds in a group, whose runs are simulated in parallel. If several seeds of a group break an invariant,
-/// the first in order is reported, so that the same arguments always give the same report.
+/// Number of seeds in a group. The runs of a group are simulated in parallel. If several seeds in a group break an
+/// invariant, the first in order is reported, so that the same arguments always give the same report.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(
@@ -33,7 +33,7 @@ pub(super) fn run_seeds(
     let repeat = format!("{} --seeds {seeds}", arguments.repeat(scenario.seed));
     let mut tally = Tally { first_seed: scenario.seed, seeds, repeat, ..Tally::default() };
     for first in (0..seeds).step_by(TOGETHER) {
-        // After the highest possible seed comes 0.
+        // The highest possible seed is followed by 0.
         let together = (first..seeds.min(first.saturating_add(TOGETHER as u64)))
             .map(|number| scenario.seed.wrapping_add(number))
             .collect::<Vec<u64>>();

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// Returns the members that `docs/json.md` lists for each command's JSON object: those that the object must have, and
-/// those that it may have.
+/// Returns the members that `docs/json.md` lists for each command's JSON object: those that the object must contain,
+/// and those that it may contain.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");

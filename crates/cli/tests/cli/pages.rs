@@ -170,8 +170,8 @@ fn the_readme_says_when_the_demo_recovers() {
     assert!(prose("README.md").contains(&sentence), "the README does not say: {sentence}");
 }
 
-/// `docs/limits-and-costs.md` gives a source for each row of the README's table. The price for waiting in that table is
-/// the price that `comeback` computes.
+/// Checks that `docs/limits-and-costs.md` gives a source for each row of the README's table, and that the price for
+/// waiting in that table is the price that `comeback` computes.
 #[test]
 fn the_readmes_table_has_sources_and_todays_price() {
     let readme = read("README.md");

@@ -163,9 +163,9 @@ fn the_page_warns_of_a_full_queue() {
 fn the_page_says_that_waiting_events_have_no_limit() {
     let flags = "--events 100 --outage 1h --max-retries 12 --base-backoff 1s --jitter none --hide-up-to 50";
     let (page, text) = made(flags);
-    // 100 events an hour wait for 4,095 s each, so 114 wait at once. Each event has 12 retries, and 15 moves if none of
-    // its waits is hidden. At 1,000 events a second, the pollers receive 39,000 messages a second, and each poller
-    // receives a hundred.
+    // 100 events an hour wait for 4,095 s each, so 114 wait at the same time. Each event has 12 retries, and 15 moves
+    // if none of its waits is hidden. At 1,000 events a second, the pollers receive 39,000 messages a second, and each
+    // poller receives a hundred.
     assert!(
         page.contains(
             " 114 at once, when as many are dead-lettered as arrive.\nAny number of events can wait."

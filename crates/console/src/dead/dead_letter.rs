@@ -109,7 +109,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 
 /// Reads the queue until the dead-letter is found. The read continues even if the browser disconnects, so that all
 /// received dead-letters become visible again. Redirects to a page with the result, so that the address contains no
-/// payload and the browser's Back button sends no form.
+/// payload and the browser's Back button does not send a form again.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;

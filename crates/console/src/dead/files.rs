@@ -1,8 +1,9 @@
-//! Files that contain dead-letters: exports, which the browser downloads, and uploads, which are imported.
+//! Files that contain dead-letters: exports for the browser to download, and uploads to import.
 //!
 //! The files are in the folder where the server was started. Only the user who started the server can read them. A
 //! server that is stopped leaves the same files as a command that is killed, so `comeback dead import` can continue
-//! with them. An upload is named after a digest of its content, so that importing the same file again also continues.
+//! with them. An upload is named after a digest of its content, so that uploading the same file again continues the
+//! import.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -33,7 +34,7 @@ use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Number of bytes of a download that are held in memory at once.
+/// Number of bytes of a download that are held in memory at a time.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -134,7 +135,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { Problem::incomplete() } else { Problem::without_secret() })
 }
 
-/// Stores an upload under a name derived from its content. Returns the name, and true if no file had this name before.
+/// Stores an upload under a name derived from its content. Returns the name, and true if the file is new.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;

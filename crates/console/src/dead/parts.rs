@@ -67,7 +67,7 @@ pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
     Piece::Moment { shown, at }.into()
 }
 
-/// A table of dead-letters, with the time until SQS deletes each.
+/// A table of dead-letters, with the time left until SQS deletes each of them.
 pub(super) fn table(snapshot: &Snapshot, rows: &[&Row], now: Timestamp) -> Table {
     let mut table = snapshot.table(rows, now);
     table.add("SQS deletes it", rows.iter().map(|row| until(expires(row.sent), now)));

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::access::token;
 
-/// What the console knows about dead-letters. All pages share this value.
+/// The console's state for dead-letters, which all pages share.
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,

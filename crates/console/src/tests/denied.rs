@@ -1,4 +1,4 @@
-//! Tests of pages when the operator lacks a permission: each page names the permission and shows everything else.
+//! Tests of the pages for an operator who lacks a permission: each page names the permission and shows everything else.
 
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};

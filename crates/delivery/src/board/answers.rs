@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::board::{Batch, Board, Delayed, Place};
 use crate::lanes::Lane;
-use crate::operation::{Answer, ErrorKind, ServiceError};
+use crate::operation::{EntryResult, ErrorKind, ServiceError};
 use crate::outcome::{EntryError, Sent};
 use crate::retries::Retries;
 
@@ -19,7 +19,7 @@ impl<E, R> Board<E, R> {
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
-        result: Result<Vec<Answer<R>>, ServiceError>,
+        result: Result<Vec<EntryResult<R>>, ServiceError>,
         retries: &Retries,
     ) -> Vec<Delayed> {
         let Batch { indexes, entries, is_half } = batch;
@@ -48,7 +48,7 @@ impl<E, R> Board<E, R> {
         };
         self.failed_whole = if whole.is_some() { self.failed_whole + 1 } else { 0 };
         let answers = answers.into_iter().chain(std::iter::repeat_with(|| Err(ServiceError::no_answer())));
-        let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
+        let answers: Vec<(usize, EntryResult<R>)> = indexes.into_iter().zip(answers).collect();
         let open = self.open();
         let waits = self.retry_failed(answers, retries);
         match whole {
@@ -60,7 +60,7 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    fn retry_failed(&mut self, answers: Vec<(usize, Answer<R>)>, retries: &Retries) -> Vec<Delayed> {
+    fn retry_failed(&mut self, answers: Vec<(usize, EntryResult<R>)>, retries: &Retries) -> Vec<Delayed> {
         let took_some = answers.iter().any(|(_, answer)| answer.is_ok());
         if took_some {
             self.refusals.taken();
@@ -176,8 +176,9 @@ impl<E, R> Board<E, R> {
 }
 
 /// Returns the first error if the service throttled every entry of a call; otherwise `None`.
-fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
-    let is_throttle = |answer: &Answer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
+fn throttled_whole<R>(answers: &[EntryResult<R>]) -> Option<ServiceError> {
+    let is_throttle =
+        |answer: &EntryResult<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 

@@ -16,7 +16,7 @@ use comeback_delivery::{
 use crate::service::Service;
 
 /// Outcome of a delivery through the API `A`.
-pub(crate) type Outcome<A> = comeback_delivery::Outcome<<A as Api>::Operation>;
+pub(crate) type DeliveryResult<A> = comeback_delivery::DeliveryResult<<A as Api>::Operation>;
 
 pub(crate) type Entry<A> = <<A as Api>::Operation as Operation>::Entry;
 
@@ -84,7 +84,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],
-    outcome: Outcome<A>,
+    outcome: DeliveryResult<A>,
 ) -> HashMap<String, EntryError> {
     let log = service.log();
     assert_eq!(log.violations, Vec::<String>::new());

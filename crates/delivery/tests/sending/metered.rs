@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use comeback_delivery::limits::{KINESIS, Limits};
-use comeback_delivery::{Answer, ErrorKind, Operation, ServiceError};
+use comeback_delivery::{EntryResult, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
 /// A service with one token bucket for entries and one for bytes. It throttles an entry if either bucket has too few
@@ -106,7 +106,7 @@ impl Operation for &Metered {
         self.entry_bytes
     }
 
-    async fn call(&self, entries: &[&usize]) -> Result<Vec<Answer<usize>>, ServiceError> {
+    async fn call(&self, entries: &[&usize]) -> Result<Vec<EntryResult<usize>>, ServiceError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         {
             let (now, most) = &mut *self.under_way.lock().expect("no panic");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::future::{FutureExt, LocalBoxFuture};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Answer, ErrorKind, Lane, Operation, Sender, ServiceError};
+use comeback_delivery::{EntryResult, ErrorKind, Lane, Operation, Sender, ServiceError};
 use send_wrapper::SendWrapper;
 
 pub(crate) const ROOMY: Limits = Limits { entries: 10, bytes: 1_000, entry_bytes: 1_000 };
@@ -144,13 +144,16 @@ impl Operation for &Service {
         entry.lane.map(|lane| (self.lanes)(Lane::new([[lane]])))
     }
 
-    fn call(&self, entries: &[&Entry]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
+    fn call(
+        &self,
+        entries: &[&Entry],
+    ) -> impl Future<Output = Result<Vec<EntryResult>, ServiceError>> + Send {
         SendWrapper::new(self.answer(entries))
     }
 }
 
 impl Service {
-    async fn answer(&self, entries: &[&Entry]) -> Result<Vec<Answer>, ServiceError> {
+    async fn answer(&self, entries: &[&Entry]) -> Result<Vec<EntryResult>, ServiceError> {
         let ids = entries.iter().map(|entry| entry.id).collect();
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(Call { ids, began: self.tick(), ..Call::default() });

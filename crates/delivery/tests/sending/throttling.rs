@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use comeback_backoff::{Backoff, Delays};
 use comeback_delivery::limits::{DYNAMODB, KINESIS, Limits, SQS_SEND};
-use comeback_delivery::{Answer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
+use comeback_delivery::{EntryError, EntryResult, ErrorKind, Operation, Retries, Sender, ServiceError};
 use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
@@ -141,7 +141,7 @@ impl Operation for &Asking {
         0
     }
 
-    fn call(&self, _: &[&()]) -> impl Future<Output = Result<Vec<Answer>, ServiceError>> + Send {
+    fn call(&self, _: &[&()]) -> impl Future<Output = Result<Vec<EntryResult>, ServiceError>> + Send {
         let calls = &mut *self.1.lock().expect("no panic");
         calls.push(Instant::now());
         let busy = ServiceError::new(ErrorKind::Transient, "Busy", "").with_retry_after(Some(self.0));

@@ -36,8 +36,8 @@ use comeback_engine::{QueueArn, Timestamp};
 
 use crate::aws::{
     Aws, Configuration, EntryResults, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
-    LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
-    Receive, Stack, StackEvent, StackResource, Verdict, qualified,
+    LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused, Receive,
+    ReceivedMessage, Stack, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -246,7 +246,12 @@ impl Aws for SdkAws {
         Ok(attributes.map(|attributes| attributes.into_iter().map(named).collect()))
     }
 
-    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure> {
+    async fn receive(
+        &self,
+        url: &str,
+        most: usize,
+        receive: Receive,
+    ) -> Result<Vec<ReceivedMessage>, Failure> {
         sqs::receive(&self.sqs, url, most, receive).await
     }
 

@@ -273,7 +273,7 @@ impl State {
         url: &str,
         most: usize,
         visibility: Duration,
-    ) -> Result<Vec<aws::Message>, String> {
+    ) -> Result<Vec<aws::ReceivedMessage>, String> {
         let now = self.now();
         let queue = self.queue_of(url)?;
         let (received, moved) = queue.receive(now, most, visibility);

@@ -8,7 +8,7 @@ use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::file::NewFile;
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Acted, Chosen, Outcome, Picked};
+use crate::dead::plan::{Acted, ChangeOutcome, Chosen, Picked};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::act;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub struct Discard {
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscardPlan {
     plan: Picked,
-    outcome: Option<Outcome>,
+    outcome: Option<ChangeOutcome>,
     discarded: u64,
     export: String,
 }
@@ -50,7 +50,7 @@ pub struct Discarded {
     acted: Acted,
     discarded: u64,
     export: String,
-    /// True if no dead-letter was written to the file, which is then removed.
+    /// True if no dead-letter was written to the file. The empty file is removed.
     #[serde(skip)]
     is_empty: bool,
 }
@@ -221,7 +221,7 @@ mod tests {
                     .then_some(Fault::AnswerLost)
             });
             let aws = dead.aws.clone();
-            // The first three progress reports come from the scan, and the first batch has only one dead-letter. So the
+            // The first three progress reports come from the scan. The first batch has only one dead-letter, so the
             // fourth report comes after one deletion.
             let operator = dead.following(move |told| {
                 if is_denied && told == 4 {

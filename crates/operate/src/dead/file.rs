@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use comeback_engine::ReasonCode;
 use serde::{Deserialize, Serialize};
 
-use crate::aws::{Attribute, AttributeValue, NewMessage};
+use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
 use crate::change::Answer;
 use crate::dead::received::Received;
 use crate::dead::scan::{Read, counted_dead_letters, show_each};
@@ -30,7 +30,7 @@ const WRITTEN_AT_ONCE: usize = 4 << 20;
 /// header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Line {
+pub(super) struct StoredDeadLetter {
     pub(super) message_id: String,
     /// The time when the message was sent, in milliseconds since the epoch. An import ignores it, because SQS sets a
     /// new time on the imported message.
@@ -52,7 +52,7 @@ pub struct StoredAttribute {
     pub value: String,
 }
 
-impl Line {
+impl StoredDeadLetter {
     pub(super) fn of(received: &Received) -> Self {
         let record = &received.record;
         Self {
@@ -76,8 +76,8 @@ impl Line {
 }
 
 /// Converts a dead-letter's message attributes to a form that can be stored as JSON.
-pub(super) fn stored(attributes: &BTreeMap<String, Attribute>) -> BTreeMap<String, StoredAttribute> {
-    let stored = |(name, attribute): (&String, &Attribute)| {
+pub(super) fn stored(attributes: &BTreeMap<String, MessageAttribute>) -> BTreeMap<String, StoredAttribute> {
+    let stored = |(name, attribute): (&String, &MessageAttribute)| {
         let value = match &attribute.value {
             AttributeValue::Bytes(bytes) => BASE64.encode(bytes),
             AttributeValue::Text(text) => text.clone(),
@@ -88,7 +88,7 @@ pub(super) fn stored(attributes: &BTreeMap<String, Attribute>) -> BTreeMap<Strin
 }
 
 impl StoredAttribute {
-    fn read(self) -> Result<Attribute, String> {
+    fn read(self) -> Result<MessageAttribute, String> {
         let value = match self.r#type.split('.').next() {
             Some("Binary") => {
                 let bytes = BASE64.decode(&self.value).map_err(|_| "its value is not Base64".to_owned())?;
@@ -96,7 +96,7 @@ impl StoredAttribute {
             }
             _ => AttributeValue::Text(self.value),
         };
-        Ok(Attribute { data_type: self.r#type, value })
+        Ok(MessageAttribute { data_type: self.r#type, value })
     }
 }
 
@@ -131,8 +131,8 @@ impl NewFile {
     }
 
     /// Appends lines, and waits until they are on disk. If that fails, truncates the file to its previous length: the
-    /// dead-letters stay in the queue, so an import of their lines would duplicate them.
-    fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
+    /// dead-letters stay in the queue, so importing these lines would duplicate them.
+    fn write(&self, lines: &[StoredDeadLetter]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());
             NotDone { why, for_all: true, may_be_elsewhere }
@@ -165,18 +165,18 @@ impl Drop for NewFile {
 }
 
 impl Action for NewFile {
-    type Prepared = Line;
+    type Prepared = StoredDeadLetter;
 
-    fn prepare(&self, received: &Received) -> Result<Line, ReasonCode> {
-        Ok(Line::of(received))
+    fn prepare(&self, received: &Received) -> Result<StoredDeadLetter, ReasonCode> {
+        Ok(StoredDeadLetter::of(received))
     }
 
-    async fn perform(&self, lines: Vec<Line>) -> Vec<Result<(), NotDone>> {
+    async fn perform(&self, lines: Vec<StoredDeadLetter>) -> Vec<Result<(), NotDone>> {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Removes the lines of the last `dead_letters` dead-letters from the file. They are still in the queue, so an
-    /// import of their lines would duplicate them.
+    /// Removes the lines of the last `dead_letters` dead-letters from the file. These dead-letters are still in the
+    /// queue, so importing the lines would duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
@@ -220,7 +220,7 @@ pub async fn export(
     let show = |received: &Received| {
         if wanted.contains(received.id()) {
             bytes += received.record.body.len();
-            lines.push(Line::of(received));
+            lines.push(StoredDeadLetter::of(received));
             found += 1;
             if bytes >= WRITTEN_AT_ONCE {
                 written = file.write(&lines);
@@ -266,8 +266,8 @@ pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// True if the last line is incomplete, because `dead discard` was killed while writing it. The dead-letter of that
-    /// line is still in the queue.
+    /// True if the last line is incomplete: `dead discard` was killed while writing it. The dead-letter on that line is
+    /// still in the queue.
     pub(super) is_cut_off: bool,
 }
 
@@ -296,7 +296,7 @@ impl Lines {
             _ => &text,
         };
         let whole = text.strip_suffix(b"\n");
-        match serde_json::from_slice::<Line>(whole.unwrap_or(text)) {
+        match serde_json::from_slice::<StoredDeadLetter>(whole.unwrap_or(text)) {
             Err(error) if whole.is_some() => Err(self.bad(&error.to_string())),
             Err(_) => {
                 self.is_cut_off = true;
@@ -309,7 +309,7 @@ impl Lines {
         }
     }
 
-    /// The error for the line that was read last, if it is invalid.
+    /// The error that reports the most recently read line as invalid.
     pub(super) fn bad(&self, problem: &str) -> Failure {
         let (path, line) = (self.path.display(), self.number);
         Failure::could_not(format!(
@@ -326,8 +326,8 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
 /// Removes a byte-order mark, which Windows editors write, from the beginning of a file. Fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // UTF-16 begins with a byte-order mark, or with a NUL next to an ASCII character, because JSON begins with an
-        // ASCII character.
+        // The file begins with a UTF-16 byte-order mark, or with an ASCII character in UTF-16. JSON always begins with
+        // an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -350,11 +350,13 @@ pub(super) mod tests {
     use crate::dead::samples::{Dead, event};
     use crate::dead::snapshot::scan;
 
-    fn attribute() -> impl Strategy<Value = Attribute> {
+    fn attribute() -> impl Strategy<Value = MessageAttribute> {
         let text = ("(String|Number)(\\.[a-z]{1,5})?", "\\PC{1,20}")
-            .prop_map(|(data_type, text)| Attribute { data_type, value: AttributeValue::Text(text) });
-        let binary = vec(any::<u8>(), 0..40)
-            .prop_map(|bytes| Attribute { data_type: "Binary".into(), value: AttributeValue::Bytes(bytes) });
+            .prop_map(|(data_type, text)| MessageAttribute { data_type, value: AttributeValue::Text(text) });
+        let binary = vec(any::<u8>(), 0..40).prop_map(|bytes| MessageAttribute {
+            data_type: "Binary".into(),
+            value: AttributeValue::Bytes(bytes),
+        });
         prop_oneof![text, binary]
     }
 
@@ -378,9 +380,9 @@ pub(super) mod tests {
                 attributes: Vec::new(),
             };
             let received = Received { record, attributes };
-            let line = serde_json::to_string(&Line::of(&received)).unwrap();
+            let line = serde_json::to_string(&StoredDeadLetter::of(&received)).unwrap();
             prop_assert!(!line.contains('\n'), "{}", line);
-            let message = serde_json::from_str::<Line>(&line).unwrap().message().unwrap();
+            let message = serde_json::from_str::<StoredDeadLetter>(&line).unwrap().message().unwrap();
             let Received { record, attributes } = received;
             prop_assert_eq!(message, NewMessage { body: record.body, attributes, trace_header });
         }
@@ -437,13 +439,13 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// A limit on the size of files simulates a full disk. The limit applies to a whole process, so the test runs
-    /// itself again in a child process that has the limit.
+    /// Simulates a full disk by limiting the size of files. The limit applies to the whole process, so the test runs
+    /// itself again in a child process with the limit.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {
         let name = "dead::file::tests::full_disk_leaves_no_copy_in_the_file";
-        let line: Line = serde_json::from_str(LINE).unwrap();
+        let line: StoredDeadLetter = serde_json::from_str(LINE).unwrap();
         if let Some(path) = std::env::var_os("FULL_DISK") {
             let export = NewFile::create(Path::new(&path)).unwrap();
             assert!(export.write(slice::from_ref(&line)).is_ok());

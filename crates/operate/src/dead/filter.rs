@@ -24,7 +24,7 @@ pub struct Filter {
     pub reason: Option<&'static str>,
     /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
-    /// A glob pattern that must match the error's type, its class name or its simple name.
+    /// A glob pattern that must match the error's type, class name or simple name.
     pub error: Option<String>,
     /// The dead-letter must be older than this duration.
     pub older: Option<Duration>,
@@ -44,7 +44,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Returns true if a dead-letter meets all conditions. Its age is measured at `now`.
+    /// Returns true if a dead-letter meets all of the filter's conditions. Its age is measured at `now`.
     pub fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
         let age = now.since(dead_letter.dead_lettered_at);
         self.takes_everything()
@@ -130,7 +130,7 @@ pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     })
 }
 
-/// Formats a range of retry counts. [`read_retries`] parses the text to the same range.
+/// Formats a range of retry counts. [`read_retries`] parses the text back to the same range.
 fn retries_text(retries: &RangeInclusive<u64>) -> String {
     match (*retries.start(), *retries.end()) {
         _ if retries.is_empty() => "<0".into(),
@@ -173,7 +173,8 @@ impl PayloadTest {
     }
 }
 
-/// Finds the member of an object or list that one token of a JSON pointer names. `None` if no such member exists.
+/// Finds the member of an object or list that one token of a JSON pointer names. Returns `None` if no such member
+/// exists.
 fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     let name = token.replace("~1", "/").replace("~0", "~");
     match parsed::<Members<'_>>(json) {

@@ -27,7 +27,7 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. It is `other` for the
-    /// extra group of dead-letters beyond the maximum number of groups.
+    /// extra group, which collects dead-letters once the maximum number of groups is reached.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
@@ -37,7 +37,7 @@ pub struct Alike {
     /// has no error message.
     pub error_message: Option<String>,
     /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could parse
-    /// them, or if they name an error.
+    /// them or they name an error.
     pub detail: Option<String>,
 }
 
@@ -132,7 +132,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Describes a dead-letter, with all texts at full length.
+    /// Describes a dead-letter, without cutting any text.
     pub(super) fn of(received: &Received, dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
             key: dead_letter.key.clone(),
@@ -185,8 +185,8 @@ pub fn groups_table<'g>(
     table
 }
 
-/// The values for one row of a table of dead-letters.
-pub(super) struct Line<'l> {
+/// The values for one row in a table of dead-letters.
+pub(super) struct RowValues<'l> {
     pub(super) key: Option<&'l str>,
     pub(super) message_id: &'l str,
     pub(super) target: Option<&'l str>,
@@ -201,8 +201,8 @@ pub(super) struct Line<'l> {
 
 impl Described {
     /// The values for the dead-letter's row in a table.
-    pub(super) fn line(&self) -> Line<'_> {
-        Line {
+    pub(super) fn line(&self) -> RowValues<'_> {
+        RowValues {
             key: self.key.as_deref(),
             message_id: &self.message_id,
             target: self.target.as_deref(),
@@ -217,7 +217,7 @@ impl Described {
 
 /// Lays out dead-letters as a table.
 pub(super) fn dead_letters_table<'l>(
-    lines: impl IntoIterator<Item = Line<'l>>,
+    lines: impl IntoIterator<Item = RowValues<'l>>,
     deployment: &Deployment,
     now: Timestamp,
 ) -> Table {
@@ -262,13 +262,13 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// Returns the detail of a dead-letter that the handler could not parse, unless the dead-letter names an error. Returns
-/// `None` for any other dead-letter, because its detail contains ages and counts, which would put almost every
-/// dead-letter into a group of its own.
+/// `None` for any other dead-letter: its detail contains ages and counts, which would put almost every dead-letter into
+/// a group of its own.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
     let has_error = dead_letter.error_type.is_some() || dead_letter.error_message.is_some();
     let detail = dead_letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
-    // Leaves out the position of a JSON error, which differs from dead-letter to dead-letter.
+    // Leaves out the position of a JSON error, because the position differs from dead-letter to dead-letter.
     Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
 }

@@ -12,7 +12,7 @@ use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::file::{Lines, unreadable, without_mark};
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Outcome, left_over};
+use crate::dead::plan::{ChangeOutcome, left_over};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::{NotDone, send};
 use crate::deployment::Deployment;
@@ -68,7 +68,7 @@ pub struct Imported {
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, is still being written, or has a line that is not a dead-letter.
+/// Fails if the file cannot be read, is still being written, or contains a line that is not a dead-letter.
 pub fn check(file: &Path) -> Result<(), Failure> {
     count(file, &HashSet::new()).map(drop)
 }
@@ -136,7 +136,7 @@ impl Import {
         &self,
         plan: &ImportPlan,
         (journal, imported): (&mut Journal, &HashSet<String>),
-        outcome: &mut Outcome,
+        outcome: &mut ChangeOutcome,
     ) -> Result<(), Failure> {
         let mut lines = Lines::open(&self.file)?;
         loop {
@@ -197,7 +197,7 @@ impl Change for Import {
         if record.queue.is_none() {
             journal.begin(&deployment.dead_letter_queue.arn)?;
         }
-        let mut outcome = Outcome::default();
+        let mut outcome = ChangeOutcome::default();
         let sent = self.send_all(plan, (&mut journal, &record.ids), &mut outcome).await;
         let summary = outcome.summary("imported");
         let result = match sent {
@@ -259,7 +259,7 @@ impl Answer for Imported {
     }
 }
 
-/// The prefix of the first line of the `.done` file. The queue's ARN follows.
+/// The first line of the `.done` file begins with this text. The queue's ARN follows.
 const QUEUE: &str = "queue ";
 
 /// The content of the `.done` file: a queue, and the dead-letters already imported into it.
@@ -448,7 +448,7 @@ mod tests {
         for bytes in [&utf16[..], &utf16[2..]] {
             assert_eq!(planned(bytes).await.unwrap_err(), format!("/dead-letters.jsonl: {named}"));
         }
-        // The `.done` file, too, may begin with a byte-order mark, and is refused if it is UTF-16.
+        // The `.done` file may also begin with a byte-order mark, and is refused if it is UTF-16.
         let setting = Setting::with(LINE);
         std::fs::write(setting.import().journal(), "\u{feff}m-1\r\n").unwrap();
         assert_eq!(setting.plan().await.unwrap().before, 1);

@@ -87,7 +87,7 @@ impl Answer for Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aws::{Attribute, AttributeValue, NewMessage};
+    use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
     use crate::change::tests::plain;
     use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 
@@ -148,7 +148,7 @@ mod tests {
         let json = |column| format!("not JSON at line 1 column {column}");
         let dead = Dead::with([]);
         for detail in [lost.to_owned(), json(7), lost.to_owned(), json(812)] {
-            let text = |text: &str| Attribute {
+            let text = |text: &str| MessageAttribute {
                 data_type: "String".into(),
                 value: AttributeValue::Text(text.into()),
             };

@@ -30,8 +30,8 @@ impl Pace {
     }
 
     /// The number of dead-letters to process in one batch: one if none has been `tried` yet, otherwise as many as the
-    /// pace allows in one second. If the permission to delete is missing, the first batch of one leaves only one
-    /// dead-letter copied but not deleted.
+    /// pace allows in one second. Because the first batch holds only one, a missing permission to delete leaves only
+    /// one dead-letter copied but not deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }

@@ -11,7 +11,7 @@ use crate::dead::filter::Filter;
 use crate::dead::groups::{Group, groups_table};
 use crate::dead::pace::Pace;
 use crate::dead::rules::RedriveRules;
-use crate::dead::scan::{End, Locked, Read, counted_dead_letters};
+use crate::dead::scan::{Locked, Read, ScanEnd, counted_dead_letters};
 use crate::dead::snapshot::{Row, Selection, Snapshot};
 use crate::deployment::Deployment;
 use crate::durations;
@@ -81,7 +81,7 @@ pub(super) struct Picked {
     chosen: u64,
     /// The number of dead-letters that the scan read.
     read: u64,
-    /// The groups of the dead-letters to act on, the largest first.
+    /// The groups of the dead-letters to act on, largest group first.
     groups: Vec<Group>,
     /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     #[serde(rename = "left")]
@@ -133,7 +133,7 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // The group's message comes from the first dead-letter in the group, which might not be the selected one.
+        // The group's message comes from the group's first dead-letter, not necessarily from the selected one.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.alike.error_message = row.message.as_ref().map(ToString::to_string);
         }
@@ -203,7 +203,7 @@ impl Picked {
 
 /// The outcome of a change for the dead-letters in its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct ChangeOutcome {
     /// The number of dead-letters that were stored elsewhere and then deleted.
     pub(super) done: u64,
     /// The number of dead-letters left unchanged, by problem.
@@ -223,7 +223,7 @@ pub(super) struct NotDeleted {
     pub(super) why: String,
 }
 
-impl Outcome {
+impl ChangeOutcome {
     /// Counts a dead-letter that was not deleted, although a copy is, or may be, stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
@@ -234,7 +234,7 @@ impl Outcome {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// A sentence such as `redrove 812 dead-letters; …`, which also names the problems.
+    /// A sentence that counts the dead-letters and names the problems, such as `redrove 812 dead-letters; …`.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -250,7 +250,7 @@ impl Outcome {
 #[derive(Debug, Serialize)]
 pub(super) struct Acted {
     pub(super) plan: Picked,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ChangeOutcome,
     #[serde(skip)]
     pub(super) read: Read,
     /// The verb for the summary, such as `redrove`.
@@ -274,7 +274,7 @@ impl Acted {
         })
     }
 
-    /// Lays out the summary and the remark `more` on one line, and a note if dead-letters were missing.
+    /// Lays out the summary and the remark `more` on one line, followed by a note if dead-letters were missing.
     pub(super) fn layout(&self, more: Option<Text>) -> Layout {
         let mut layout = Layout::default();
         // The text of a failure already begins with the summary.
@@ -289,17 +289,17 @@ impl Acted {
 
     /// A note about the plan's dead-letters that were not found again; `None` if all were found.
     fn missing(&self) -> Option<String> {
-        let Outcome { done, left, not_deleted, .. } = &self.outcome;
+        let ChangeOutcome { done, left, not_deleted, .. } = &self.outcome;
         let met = done + not_deleted.as_ref().map_or(0, |it| it.count) + left.values().sum::<u64>();
         let missing = self.plan.dead_letters.saturating_sub(met);
-        (self.read.end == End::All && missing > 0).then(|| {
+        (self.read.end == ScanEnd::All && missing > 0).then(|| {
             let count = counted(missing, "dead-letter was", "dead-letters were");
             format!("{count} not found again: sent back, discarded or hidden by somebody else since the scan")
         })
     }
 
-    /// The result of the command. Fails if some of the plan's dead-letters were not processed, or if the queue could
-    /// not be scanned completely.
+    /// The result of the command. Fails if some of the plan's dead-letters were not processed or the queue could not be
+    /// scanned completely.
     pub(super) fn result(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary(self.did);
         self.read.result(&summary)?;
@@ -352,10 +352,10 @@ skipped: 1, which would be dead-lettered again as malformed_record
 
     #[test]
     fn a_reason_cannot_command_the_terminal() {
-        let outcome = Outcome {
+        let outcome = ChangeOutcome {
             left: [(HOSTILE.to_owned(), 1)].into(),
             not_deleted: Some(NotDeleted { count: 1, why: HOSTILE.to_owned() }),
-            ..Outcome::default()
+            ..ChangeOutcome::default()
         };
         let summary = outcome.summary("imported");
         assert_eq!(summary.matches("\\u{9b}2J").count(), 2, "{summary}");

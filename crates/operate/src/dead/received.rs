@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter, Record, Timestamp};
 
-use crate::aws::{Attribute, AttributeValue, Message};
+use crate::aws::{AttributeValue, MessageAttribute, ReceivedMessage};
 use crate::failure::Failure;
 
 /// A message received from the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The message in the form that the handler's rules work with.
+    /// The message in the form that the handler's rules expect.
     pub record: Record,
     /// The message attributes, by name.
-    pub attributes: BTreeMap<String, Attribute>,
+    pub attributes: BTreeMap<String, MessageAttribute>,
 }
 
 impl Received {
     /// Converts a message that SQS returned. Fails if SQS left out a part of the message.
-    pub(super) fn of(message: Message) -> Result<Self, Failure> {
-        let Message { id, receipt_handle, body, system, attributes } = message;
+    pub(super) fn of(message: ReceivedMessage) -> Result<Self, Failure> {
+        let ReceivedMessage { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
         let number = |name: &str| {
             let text = system.get(name).and_then(|text| text.parse::<u64>().ok());
@@ -55,7 +55,7 @@ impl Received {
     }
 }
 
-fn text<'a>(attributes: &'a BTreeMap<String, Attribute>, name: &str) -> Option<&'a str> {
+fn text<'a>(attributes: &'a BTreeMap<String, MessageAttribute>, name: &str) -> Option<&'a str> {
     match &attributes.get(name)?.value {
         AttributeValue::Text(text) => Some(text),
         AttributeValue::Bytes(_) => None,

@@ -1,5 +1,5 @@
-//! Redrives dead-letters: sends the events back to the retry queue, where each event starts again without earlier
-//! retries.
+//! Redrives dead-letters: sends the events back to the retry queue, where each event starts over as if it had never
+//! been retried.
 
 use comeback_engine::ReasonCode;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Acted, Chosen, Outcome, Picked};
+use crate::dead::plan::{Acted, ChangeOutcome, Chosen, Picked};
 use crate::dead::received::Received;
 use crate::dead::rules::{NewPayload, RedriveRules};
 use crate::dead::scan::counted_dead_letters;
@@ -48,8 +48,8 @@ impl Redrive {
         Self { operator, chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
-    /// Fails if the filter names a function that is not on the allow-list, because the handler would dead-letter every
-    /// event of that function again.
+    /// Fails if the filter names a function that is not on the allow-list: the handler would dead-letter all of that
+    /// function's events again.
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
         let Some(target) = filter.target.as_ref().filter(|_| self.retarget.is_none()) else { return Ok(()) };
@@ -75,7 +75,7 @@ impl Redrive {
 #[derive(Clone, Debug, Serialize)]
 pub struct RedrivePlan {
     plan: Picked,
-    outcome: Option<Outcome>,
+    outcome: Option<ChangeOutcome>,
     redriven: u64,
     #[serde(skip)]
     rules: RedriveRules,
@@ -209,7 +209,7 @@ impl Answer for Redriven {
     }
 }
 
-/// The action of a redrive, which sends dead-letters to the retry queue.
+/// The action of a redrive: sends dead-letters to the retry queue.
 struct Sending<'a> {
     operator: &'a Operator,
     /// The URL of the retry queue.
@@ -371,8 +371,8 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
-        // The first three progress reports come from the scan, and the first batch has only one dead-letter. So the
-        // fourth report comes after one dead-letter.
+        // The first three progress reports come from the scan. The first batch has only one dead-letter, so the fourth
+        // report comes after one dead-letter.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));

@@ -22,8 +22,8 @@ impl NewPayload {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON, or if it is too large for a message. The error for invalid JSON names the line
-    /// and column.
+    /// Fails if the text is not JSON or is too large for a message. The error for invalid JSON names the line and
+    /// column.
     pub fn read(text: &str) -> Result<Self, String> {
         let json: &RawValue = serde_json::from_str(text).map_err(|problem| format!("not JSON: {problem}"))?;
         let json: String = compact(json.get()).map(|(character, _)| character).collect();
@@ -65,8 +65,8 @@ pub(super) struct RedriveRules {
 
 impl RedriveRules {
     /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`. Fails
-    /// if the handler refuses its settings, because its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS`
-    /// does not allow `retarget`.
+    /// if the handler refuses its settings: its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS` does not
+    /// allow `retarget`.
     pub(super) fn new(
         deployment: &Deployment,
         retarget: Option<&str>,
@@ -93,9 +93,9 @@ impl RedriveRules {
         }
     }
 
-    /// The message that a redrive sends to make the dead-letter's event start again without earlier retries. It has no
-    /// attributes, because the attribute `Comeback` would mark it as the copy of another message. Fails with the reason
-    /// why the handler would dead-letter the message again immediately.
+    /// The message that a redrive sends so that the dead-letter's event starts over as if it had never been retried.
+    /// The message has no attributes, because the attribute `Comeback` would mark it as the copy of another message.
+    /// Fails with the reason why the handler would immediately dead-letter the event again.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload.as_ref().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);
@@ -105,9 +105,9 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Runs the handler's rules on the message to send. Returns the body, or the reason why the rules dead-letter the
-    /// event on its first receive or when its first retry is due. The event starts again, so `sent` does not affect the
-    /// result.
+    /// Runs the handler's rules on the message to send. Returns the body, or the reason why the handler would
+    /// dead-letter the event on its first receive or when its first retry is due. The event starts over, so `sent` does
+    /// not affect the result.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use comeback_engine::Timestamp;
 
 use crate::aws::simulated::{Sample, SimulatedAws, Stored};
-use crate::aws::{Attribute, AttributeValue, NewMessage};
+use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
 use crate::deployment::queue::Depth;
 use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
@@ -15,7 +15,7 @@ use crate::text::Text;
 
 /// The ARN of the only function on the allow-list. The list allows every qualifier of this function.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The time at which the simulated account starts.
+/// The initial time in the simulated account.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
 /// A sample dead-letter, before it is put into the queue.
@@ -83,7 +83,7 @@ impl DeadLetter {
     fn message(&self) -> NewMessage {
         let attribute = |reason: &str| {
             let value = AttributeValue::Text(reason.to_owned());
-            ("Reason".to_owned(), Attribute { data_type: "String".into(), value })
+            ("Reason".to_owned(), MessageAttribute { data_type: "String".into(), value })
         };
         NewMessage {
             body: self.body.clone(),
@@ -200,6 +200,6 @@ pub(crate) fn received(dead_letter: &DeadLetter) -> crate::dead::received::Recei
         .map(|name| (name.into(), "1000000000000".into()));
     let system = times.into_iter().chain([("ApproximateReceiveCount".into(), "1".into())]).collect();
     let (body, receipt_handle) = (Some(body), Some("h-1".into()));
-    let message = crate::aws::Message { id: "m-1".into(), receipt_handle, body, system, attributes };
+    let message = crate::aws::ReceivedMessage { id: "m-1".into(), receipt_handle, body, system, attributes };
     crate::dead::received::Received::of(message).unwrap()
 }

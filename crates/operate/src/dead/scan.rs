@@ -33,13 +33,13 @@ const MOST_HIDDEN: usize = 110_000;
 const QUIET_ROUNDS: u32 = 2;
 /// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// The number of hidden dead-letters above which a scan notifies the operator before it makes them visible again,
-/// because the calls to SQS then take a while.
+/// If more dead-letters than this are hidden, a scan notifies the operator before it makes them visible again, because
+/// the calls to SQS take a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ScanEnd {
     /// Every dead-letter was read.
     All,
     /// The command needs no further dead-letters.
@@ -55,13 +55,13 @@ pub enum End {
 /// The result of a scan: how many dead-letters were read, why the scan ended, and which dead-letters are still hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// The number of different dead-letters that were read.
+    /// The number of distinct dead-letters that were read.
     pub dead_letters: u64,
-    /// The number of dead-letters that were ignored because they were sent after the scan's cut-off time, which is
-    /// usually the start of the scan.
+    /// The number of dead-letters that were ignored because they were sent after the scan's cut-off time (usually the
+    /// start of the scan).
     pub newer: u64,
     /// The reason why the scan ended.
-    pub end: End,
+    pub end: ScanEnd,
     /// The number of dead-letters that could not be made visible again, and the reason. SQS makes these dead-letters
     /// visible after at most 15 minutes. `None` if no dead-letter stayed hidden.
     pub still_hidden: Option<(u64, String)>,
@@ -135,19 +135,19 @@ impl Read {
     /// command needed.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
-            End::All => self.locked.map(|locked| locked.to_string()),
-            End::Enough => None,
-            End::Interrupted => Some("it was interrupted".into()),
-            End::TooManyHidden => Some(format!(
+            ScanEnd::All => self.locked.map(|locked| locked.to_string()),
+            ScanEnd::Enough => None,
+            ScanEnd::Interrupted => Some("it was interrupted".into()),
+            ScanEnd::TooManyHidden => Some(format!(
                 "{MOST_HIDDEN} dead-letters are hidden, and SQS allows about 120000 at once; redrive or \
                  discard some to reach the rest"
             )),
-            End::Failed(failure) => Some(failure.to_string()),
+            ScanEnd::Failed(failure) => Some(failure.to_string()),
         }
     }
 
-    /// The result of a command that has scanned the queue. The error's text contains `done`, which describes the
-    /// finished work, and the problems of the scan.
+    /// The result of a command that has scanned the queue. The error's text contains `done`, a description of the
+    /// finished work, and the scan's problems.
     ///
     /// # Errors
     ///
@@ -160,16 +160,16 @@ impl Read {
                 minutes()
             )
         });
-        let locked = self.locked.filter(|_| self.end == End::All).map(|locked| locked.in_short());
+        let locked = self.locked.filter(|_| self.end == ScanEnd::All).map(|locked| locked.in_short());
         let is_whole = hidden.is_none() && locked.is_none();
         let after = [done.to_owned()].into_iter().chain(locked).chain(hidden);
         let before = match self.end {
-            End::All | End::Enough if is_whole => return Ok(()),
-            End::TooManyHidden | End::Failed(_) => self.incomplete(),
-            End::All | End::Enough | End::Interrupted => None,
+            ScanEnd::All | ScanEnd::Enough if is_whole => return Ok(()),
+            ScanEnd::TooManyHidden | ScanEnd::Failed(_) => self.incomplete(),
+            ScanEnd::All | ScanEnd::Enough | ScanEnd::Interrupted => None,
         };
         let what = before.into_iter().chain(after).collect::<Vec<_>>().join("; ");
-        Err(if self.end == End::Interrupted { Failure::interrupted(what) } else { Failure::undone(what) })
+        Err(if self.end == ScanEnd::Interrupted { Failure::interrupted(what) } else { Failure::undone(what) })
     }
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback that notifies the operator when a batch call waits before it calls SQS again.
+/// Returns a callback that notifies the operator when a batch call pauses before it calls SQS again.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -218,7 +218,7 @@ pub(super) async fn show_each(
         let is_enough = dead_letters.iter().any(&mut show);
         tell(scan.read.dead_letters, depth.visible);
         if is_enough {
-            break End::Enough;
+            break ScanEnd::Enough;
         }
     };
     tell(scan.read.dead_letters, scan.read.dead_letters);
@@ -250,20 +250,20 @@ impl<'a> Scan<'a> {
             until,
             handles: BTreeMap::new(),
             hidden: 0,
-            read: Read { dead_letters: 0, newer: 0, end: End::All, still_hidden: None, locked: None },
+            read: Read { dead_letters: 0, newer: 0, end: ScanEnd::All, still_hidden: None, locked: None },
             quiet_rounds: 0,
         }
     }
 
     /// Receives up to `most` further dead-letters, but no more than [`ROUND`]. At the end of the scan, the received
     /// dead-letters become visible again, except those that the caller has reported as [deleted](Self::deleted).
-    pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
+    pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         loop {
             if self.operator.interrupt.is_raised() {
-                return Err(End::Interrupted);
+                return Err(ScanEnd::Interrupted);
             }
             if self.hidden >= MOST_HIDDEN {
-                return Err(End::TooManyHidden);
+                return Err(ScanEnd::TooManyHidden);
             }
             let dead_letters = self.round(most.min(ROUND)).await?;
             if !dead_letters.is_empty() {
@@ -271,7 +271,7 @@ impl<'a> Scan<'a> {
                 return Ok(dead_letters);
             }
             if self.quiet_rounds == QUIET_ROUNDS {
-                return Err(End::All);
+                return Err(ScanEnd::All);
             }
         }
     }
@@ -284,7 +284,7 @@ impl<'a> Scan<'a> {
 
     /// Ends the scan, and makes all received dead-letters that were not deleted visible again. Fails only if the scan
     /// failed before it read any dead-letter.
-    pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
+    pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
         if handles.len() > MANY {
@@ -296,8 +296,8 @@ impl<'a> Scan<'a> {
             not_tried -= some.len();
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, true, &tell_pause(operator)).await;
-            // SQS refuses a handle if the dead-letter is visible already, was deleted, or was received by another
-            // reader. In all of these cases, the scan has nothing left to do for it.
+            // SQS refuses a handle if the dead-letter is already visible, was deleted, or was received by another
+            // reader. In each of these cases, the scan has nothing left to do for it.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };
@@ -310,14 +310,14 @@ impl<'a> Scan<'a> {
             }
         }
         match end {
-            End::Failed(failure) if read.dead_letters == 0 => Err(failure),
+            ScanEnd::Failed(failure) if read.dead_letters == 0 => Err(failure),
             _ => Ok(Read { end, ..read }),
         }
     }
 
     /// Receives one round of dead-letters. Returns the dead-letters that are new to this scan, except dead-letters sent
     /// after `until`.
-    async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
+    async fn round(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };
         let answers =
@@ -326,7 +326,7 @@ impl<'a> Scan<'a> {
         let dead_letters = answers.into_iter().flat_map(|answer| {
             let answer = answer.and_then(|messages| messages.into_iter().map(Received::of).collect());
             answer.unwrap_or_else(|failure| {
-                failed = Err(End::Failed(failure));
+                failed = Err(ScanEnd::Failed(failure));
                 Vec::new()
             })
         });
@@ -344,7 +344,7 @@ impl<'a> Scan<'a> {
             }
         }
         failed?;
-        // A round that receives a dead-letter again does not count as quiet, because unread dead-letters may be left.
+        // A round that receives a dead-letter again does not count as quiet, because unread dead-letters may remain.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }
@@ -362,10 +362,10 @@ mod tests {
         let mut scan = Scan { hidden: MOST_HIDDEN - 100, ..Scan::new(&operator, &deployment, NOW) };
         let dead_letters = scan.next(ROUND).await.unwrap();
         scan.next(ROUND).await.unwrap();
-        assert_eq!(scan.next(ROUND).await.unwrap_err(), End::TooManyHidden);
+        assert_eq!(scan.next(ROUND).await.unwrap_err(), ScanEnd::TooManyHidden);
         dead_letters.iter().take(61).for_each(|dead_letter| scan.deleted(dead_letter));
         assert_eq!(scan.next(ROUND).await.unwrap().len(), 80);
-        let read = scan.give_back(End::TooManyHidden).await.unwrap();
+        let read = scan.give_back(ScanEnd::TooManyHidden).await.unwrap();
         assert_eq!(
             read.result("read 240 dead-letters").unwrap_err().to_string(),
             "110000 dead-letters are hidden, and SQS allows about 120000 at once; redrive or discard some to \
@@ -387,11 +387,11 @@ mod tests {
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
         let read =
-            Read { dead_letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
+            Read { dead_letters: 4, newer: 0, end: ScanEnd::All, still_hidden: None, locked: Some(locked) };
         let undone = "read 4 dead-letters; 51 more are hidden by another command, for up to 15 minutes after \
                       that one ends";
         assert_eq!(read.result("read 4 dead-letters"), Err(Failure::undone(undone)));
-        let enough = Read { end: End::Enough, ..read };
+        let enough = Read { end: ScanEnd::Enough, ..read };
         assert_eq!(enough.result("the dead-letter was found"), Ok(()));
     }
 
@@ -400,7 +400,7 @@ mod tests {
         let dead = Dead::with((0..500).map(|_| event("Timeout")));
         let (operator, deployment) = (dead.stopping_after(1), dead.deployment().await);
         let read = show_each(&operator, &deployment, NOW, |_| false).await.unwrap();
-        assert_eq!((read.dead_letters, &read.end), (80, &End::Interrupted));
+        assert_eq!((read.dead_letters, &read.end), (80, &ScanEnd::Interrupted));
         assert_eq!((dead.depth().visible, dead.depth().in_flight), (500, 0));
         assert_eq!(read.result("nothing was changed"), Err(Failure::interrupted("nothing was changed")));
     }

@@ -127,8 +127,8 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest level of nesting that is indented. Deeper values stay on one line, because otherwise a payload that
-/// consists only of brackets would grow with the square of its length.
+/// The deepest level of nesting that is indented. Deeper values stay on one line. Otherwise, indenting a payload of
+/// nothing but brackets would square its length.
 const DEEPEST_INDENTED: usize = 16;
 
 /// Indents JSON by two spaces. Copies the values without parsing them, because parsing would change large numbers and
@@ -163,10 +163,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::aws::{Attribute, AttributeValue};
+    use crate::aws::{AttributeValue, MessageAttribute};
     use crate::change::tests::plain;
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
-    use crate::dead::scan::End;
+    use crate::dead::scan::ScanEnd;
 
     /// Serializes a command's answer to JSON, and adds the member `account`.
     fn beside(answer: &impl Serialize) -> String {
@@ -192,7 +192,7 @@ mod tests {
         assert!(json.contains(r#""error_message":"m""#), "{json}");
         assert!(beside(&found).contains(r#""payload":{"n":1E400,"#), "{}", beside(&found));
         assert!(json.contains(r#""first_failure":"2001-09-08T23:00:00.000Z""#), "{json}");
-        assert_eq!((&found.read.end, found.end()), (&End::Enough, Ok(())));
+        assert_eq!((&found.read.end, found.end()), (&ScanEnd::Enough, Ok(())));
         let unknown = show(&dead.operator(), &id).await.unwrap();
         assert_eq!((unknown.described.kind, unknown.described.key), ("unknown", None));
         assert!(unknown.body.expect("no event was found").starts_with("hello"));
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn malformed_message_shows_its_senders_attributes() {
         let mut received = received(&malformed());
-        let code = Attribute { data_type: "Number".into(), value: AttributeValue::Text("200".into()) };
+        let code = MessageAttribute { data_type: "Number".into(), value: AttributeValue::Text("200".into()) };
         received.attributes.insert("ErrorCode".into(), code);
-        let read = Read { dead_letters: 1, newer: 0, end: End::Enough, still_hidden: None, locked: None };
+        let read = Read { dead_letters: 1, newer: 0, end: ScanEnd::Enough, still_hidden: None, locked: None };
         let whole = DeadLetter::of(&received, read);
         let text = plain(&whole);
         assert!(text.contains("\nattribute: ErrorCode: 200\nbody\n{\"requestPayload\":\"key-"), "{text}");

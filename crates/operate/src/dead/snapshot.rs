@@ -7,11 +7,11 @@ use comeback_engine::{ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
 
 use crate::dead::filter::Filter;
 use crate::dead::groups::{
-    Alike, Described, Group, LONGEST_ERROR, Line, MOST_GROUPS, cut, dead_letters_table, largest_first,
+    Alike, Described, Group, LONGEST_ERROR, MOST_GROUPS, RowValues, cut, dead_letters_table, largest_first,
 };
 use crate::dead::received::Received;
 use crate::dead::rules::RedriveRules;
-use crate::dead::scan::{End, Read, show_each};
+use crate::dead::scan::{Read, ScanEnd, show_each};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Table;
@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub(super) described: Vec<Described>,
     /// The time when the newest dead-letter in the queue was sent, according to SQS's clock.
     pub(super) newest: Timestamp,
-    /// A row for each dead-letter, the oldest first.
+    /// A row for each dead-letter, oldest first.
     rows: Vec<Row>,
     /// The values that the rows of each group share.
     kinds: Vec<Alike>,
@@ -160,23 +160,23 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. If there were too many dead-letters to read them all, the snapshot
-    /// is still usable.
+    /// Fails if the scan was interrupted or failed. If there were too many dead-letters to read all of them, the
+    /// snapshot is still usable.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
-            End::Interrupted => self.read.result("nothing was changed"),
-            End::Failed(failure) => Err(failure.clone()),
-            End::All | End::Enough | End::TooManyHidden => Ok(()),
+            ScanEnd::Interrupted => self.read.result("nothing was changed"),
+            ScanEnd::Failed(failure) => Err(failure.clone()),
+            ScanEnd::All | ScanEnd::Enough | ScanEnd::TooManyHidden => Ok(()),
         }
     }
 
     /// Checks that the filter does not name a misspelled function. Returns a note if the handler retries the function
-    /// but no dead-letter belongs to it, because its alias or version may be misspelled.
+    /// but no dead-letter belongs to it: the alias or version may be misspelled.
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the handler does not retry the function. Never fails if some
-    /// dead-letters could not be read, because these dead-letters may belong to the function.
+    /// Fails if no dead-letter belongs to the function and the handler does not retry the function. Does not fail if
+    /// some dead-letters could not be read: they may belong to the function.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
@@ -209,12 +209,12 @@ impl Snapshot {
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
-    /// The groups that still have dead-letters, each with its group number, the largest group first.
+    /// The groups that still contain dead-letters, each with its group number, largest group first.
     pub fn groups(&self) -> Vec<(usize, Group)> {
         self.groups_of(&self.rows(&Selection::All))
     }
 
-    /// The groups of these rows, each with its group number, the largest group first.
+    /// The groups of these rows, each with its group number, largest group first.
     pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
         let groups = self.kinds.iter().cloned().map(Group::empty);
         let mut groups: Vec<(usize, Group)> = groups.enumerate().collect();
@@ -230,7 +230,7 @@ impl Snapshot {
     pub fn table(&self, rows: &[&Row], now: Timestamp) -> Table {
         let lines = rows.iter().map(|row| {
             let Alike { reason, target, error_type, .. } = self.alike(row);
-            Line {
+            RowValues {
                 key: row.key.as_deref(),
                 message_id: &row.message_id,
                 target: target.as_deref(),

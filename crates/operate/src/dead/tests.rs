@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::simulated::{Call, Fault, Stored};
 use crate::change::{Change, Performed};
 use crate::dead::discard::Discard;
-use crate::dead::file::Line;
+use crate::dead::file::StoredDeadLetter;
 use crate::dead::filter::Filter;
 use crate::dead::import::Import;
 use crate::dead::pace::Pace;
@@ -39,8 +39,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of messages whose send was not answered, or whose deletion failed or was not answered. Each of them
-    /// may explain one duplicate.
+    /// The number of sends that were not answered, plus deletions that failed or were not answered. Each may explain
+    /// one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -128,7 +128,7 @@ impl History {
     }
 }
 
-/// Plans and performs a change. Returns `None` if it did nothing, because it failed or its plan was out of date.
+/// Plans and performs a change. Returns `None` if it failed or its plan was out of date, so that nothing was done.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),
@@ -152,8 +152,8 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Returns the event key that the handler reads from a message in the retry queue. Asserts that the event starts again
-/// without earlier retries.
+/// Returns the event key that the handler reads from a message in the retry queue. Asserts that the event starts over
+/// as if it had never been retried.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),
@@ -174,7 +174,7 @@ fn key_of(stored: &Stored) -> String {
 }
 
 /// The dead-letters in the exported files in a folder.
-fn exported(folder: &Path) -> Vec<Line> {
+fn exported(folder: &Path) -> Vec<StoredDeadLetter> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let exports = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     let text: String = exports.map(|path| std::fs::read_to_string(path).unwrap()).collect();

@@ -6,15 +6,15 @@ use std::convert::Infallible;
 use comeback_engine::ReasonCode;
 
 use crate::aws::{EntryFailure, EntryFailureKind, NewMessage};
-use crate::dead::plan::{Acted, Outcome, Picked};
+use crate::dead::plan::{Acted, ChangeOutcome, Picked};
 use crate::dead::received::Received;
-use crate::dead::scan::{End, Scan, failed, tell_pause};
+use crate::dead::scan::{Scan, ScanEnd, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
 /// An action that stores dead-letters in a queue or a file, so that they can be deleted from the dead-letter queue.
 pub(super) trait Action {
-    /// The input of the action for one dead-letter, such as the message to send.
+    /// The action's input for one dead-letter, such as the message to send.
     type Prepared;
 
     /// Checks whether the action is possible for a dead-letter, and prepares its input. Fails with the reason why the
@@ -25,15 +25,15 @@ pub(super) trait Action {
     /// elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` dead-letters that were stored, because they stay in the queue.
-    /// Returns true on success. By default, nothing can be undone, because a consumer may already have received the
-    /// messages.
+    /// Undoes the action for the last `dead_letters` dead-letters that were stored, because those dead-letters stay in
+    /// the queue. Returns true on success. By default, nothing can be undone, because a consumer may already have
+    /// received the messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
         false
     }
 }
 
-/// The failure of an action for one dead-letter.
+/// The failure of an action on one dead-letter.
 #[derive(Clone, Debug)]
 pub(super) struct NotDone {
     pub(super) why: String,
@@ -58,7 +58,7 @@ impl NotDone {
     }
 }
 
-/// Returns true if SQS did not answer the call. The call may have taken effect nevertheless.
+/// Returns true if SQS did not answer the call. The call may nevertheless have taken effect.
 fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
@@ -84,13 +84,13 @@ pub(super) async fn act<A: Action>(
 ) -> Result<Acted, Failure> {
     // No dead-letter in the plan was sent after `newest`.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
-    let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
+    let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: ChangeOutcome::default() };
     let Err(end) = run.until_its_end().await;
     let Run { scan, mut outcome, .. } = run;
     let read = scan.give_back(end).await?;
     outcome.incomplete = read.incomplete();
     match read.end {
-        End::Failed(failure) if outcome.done == 0 && outcome.not_deleted.is_none() => Err(failure),
+        ScanEnd::Failed(failure) if outcome.done == 0 && outcome.not_deleted.is_none() => Err(failure),
         _ => Ok(Acted { plan: picked.clone(), outcome, read, did }),
     }
 }
@@ -104,11 +104,11 @@ struct Run<'a, A> {
     tried: u64,
     /// The number of the plan's dead-letters that were received.
     met: usize,
-    outcome: Outcome,
+    outcome: ChangeOutcome,
 }
 
 impl<A: Action> Run<'_, A> {
-    async fn until_its_end(&mut self) -> Result<Infallible, End> {
+    async fn until_its_end(&mut self) -> Result<Infallible, ScanEnd> {
         let (pace, of) = (self.picked.pace, Some(self.picked.dead_letters));
         loop {
             let mut chosen = self.choose().await?.into_iter();
@@ -120,17 +120,17 @@ impl<A: Action> Run<'_, A> {
                 self.operator.follow.progress(Progress { done, of, unit: "dead-letters" });
                 acted?;
                 if !pace.rest(self.operator, begin, count).await {
-                    return Err(End::Interrupted);
+                    return Err(ScanEnd::Interrupted);
                 }
             }
         }
     }
 
     /// Receives the next dead-letters in the plan, and prepares the action for them.
-    async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
+    async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, ScanEnd> {
         let room = (self.picked.dead_letters - self.tried) as usize;
         if room == 0 || self.met == self.picked.ids.len() {
-            return Err(End::Enough);
+            return Err(ScanEnd::Enough);
         }
         let mut chosen = Vec::new();
         for received in self.scan.next(self.picked.pace.at_hand()).await? {
@@ -147,12 +147,12 @@ impl<A: Action> Run<'_, A> {
     }
 
     /// Performs the action on dead-letters, and deletes the dead-letters that were stored elsewhere. If a deletion
-    /// fails, ends the work, because going on would only create more copies. Where possible, also undoes the action for
-    /// the dead-letters that are known to stay in the queue.
+    /// fails, ends the work, because continuing would only create more copies. Where possible, also undoes the action
+    /// for the dead-letters that are known to stay in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
-    ) -> Result<(), End> {
+    ) -> Result<(), ScanEnd> {
         self.tried += dead_letters.len() as u64;
         let answers = self.action.perform(prepared).await;
         let (mut safe, mut end) = (Vec::new(), Ok(()));
@@ -167,13 +167,13 @@ impl<A: Action> Run<'_, A> {
                 self.outcome.leave(&why)
             }
             if for_all {
-                end = Err(End::Failed(Failure::could_not(why)));
+                end = Err(ScanEnd::Failed(Failure::could_not(why)));
             }
         }
         self.delete(safe).await.and(end)
     }
 
-    async fn delete(&mut self, safe: Vec<Received>) -> Result<(), End> {
+    async fn delete(&mut self, safe: Vec<Received>) -> Result<(), ScanEnd> {
         let handles = safe.iter().map(|dead_letter| dead_letter.record.receipt_handle.clone()).collect();
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
@@ -199,7 +199,7 @@ impl<A: Action> Run<'_, A> {
             if number < done { self.outcome.not_delete(why) } else { self.outcome.leave(why) }
         }
         match first_why {
-            Some(why) => Err(End::Failed(Failure::could_not(why))),
+            Some(why) => Err(ScanEnd::Failed(Failure::could_not(why))),
             None => Ok(()),
         }
     }

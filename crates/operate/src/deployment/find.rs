@@ -13,7 +13,7 @@ use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_grou
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment whose handler processes the messages of a queue. `None` if no retry handler reads the queue.
+    /// The deployment whose handler processes the messages in a queue. `None` if no retry handler reads the queue.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 
 /// The time that a received dead-letter stays hidden from other readers, unless a command makes it visible earlier. A
 /// command reads 100,000 dead-letters in a few minutes. A longer time would only keep dead-letters hidden longer after
-/// a command was killed. If a slow command is still running when a dead-letter becomes visible, the command receives
-/// the dead-letter again, which hides it again.
+/// a command has been killed. If a slow command is still running when a dead-letter becomes visible, the command
+/// receives the dead-letter again, which hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.
@@ -109,7 +109,7 @@ impl Depth {
         Ok(Self { visible, in_flight, delayed })
     }
 
-    /// The number of all messages in the queue.
+    /// The total number of messages in the queue.
     pub const fn total(&self) -> u64 {
         self.visible + self.in_flight + self.delayed
     }
@@ -125,8 +125,8 @@ pub struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key, because
-    /// everyone who may use SQS may use such a key.
+    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key: everyone
+    /// who may use SQS may use such a key.
     ///
     /// # Errors
     ///

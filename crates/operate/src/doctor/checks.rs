@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::attach::attachment::Attachment;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::Function;
+use crate::doctor::facts::functions::CheckedFunction;
 use crate::doctor::judgement::{Judged, skipped};
 use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
@@ -31,7 +31,7 @@ pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     /// Judges one permission of the handler's role. The table `OF_HANDLER` lists the permissions by check number.
     Role,
-    Function(fn(&Facts, &Function) -> Judged),
+    Function(fn(&Facts, &CheckedFunction) -> Judged),
     /// Runs once for each checked alias, version or unqualified function.
     QualifiedFunction(fn(&Facts, &Attachment) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
@@ -132,7 +132,7 @@ const fn of_role(id: Text, title: Text) -> Check {
     Check { id, group: "role", title, judge: Judge::Role }
 }
 
-const fn of_function(id: Text, title: Text, judge: fn(&Facts, &Function) -> Judged) -> Check {
+const fn of_function(id: Text, title: Text, judge: fn(&Facts, &CheckedFunction) -> Judged) -> Check {
     Check { id, group: "functions", title, judge: Judge::Function(judge) }
 }
 
@@ -156,7 +156,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// The checks in `only`, or all checks if `only` is empty, except the checks in `skip`.
+/// The checks in `only` (all checks if `only` is empty), except those in `skip`.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }

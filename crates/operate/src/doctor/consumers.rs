@@ -147,8 +147,8 @@ fn is_gone() -> Judgement {
 }
 
 /// The name of the policy that a suggested command adds to a role. The name ends with the mapping's id, because several
-/// functions may share a role. The names of the function and the queue would also be unique, but might be too long for
-/// a policy name.
+/// functions may share a role. The function's and the queue's names together would also be unique, but might be too
+/// long for a policy name.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }
@@ -165,7 +165,7 @@ mod tests {
     use crate::aws::Verdict;
     use crate::deployment::queue::Queue;
     use crate::doctor::facts::queues::{QueueSettings, Redrive};
-    use crate::doctor::judgement::Outcome;
+    use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::sample::{assert_found, consumer};
     use crate::failure::Failure;
 
@@ -184,22 +184,22 @@ mod tests {
     #[test]
     fn a_mapping_must_report_failures() {
         let mut consumer = consumer();
-        assert_found(partial_responses(&consumer), Outcome::Ok, "ReportBatchItemFailures");
+        assert_found(partial_responses(&consumer), CheckOutcome::Ok, "ReportBatchItemFailures");
         consumer.mapping.reports_failures = false;
-        assert_found(partial_responses(&consumer), Outcome::Broken, "ReportBatchItemFailures is off");
+        assert_found(partial_responses(&consumer), CheckOutcome::Broken, "ReportBatchItemFailures is off");
         let expected = "--function-response-types ReportBatchItemFailures --region eu-west-1";
         assert!(fix(partial_responses(&consumer)).ends_with(expected));
     }
 
     #[test]
     fn a_message_is_hidden_while_the_function_runs() {
-        for (visibility, outcome) in [(59, Outcome::Broken), (60, Outcome::Ok)] {
+        for (visibility, outcome) in [(59, CheckOutcome::Broken), (60, CheckOutcome::Ok)] {
             let consumer = with_queue(|queue| queue.visibility = Duration::from_secs(visibility));
             assert_found(super::visibility(&consumer), outcome, "60 s");
         }
         let consumer = with_queue(|queue| queue.visibility = Duration::from_secs(30));
         let found = "the visibility timeout of orders is 30 s, shorter than the function's timeout of 60 s";
-        assert_found(visibility(&consumer), Outcome::Broken, found);
+        assert_found(visibility(&consumer), CheckOutcome::Broken, found);
         assert!(fix(visibility(&consumer)).contains("/orders --attributes VisibilityTimeout=360 "));
     }
 
@@ -207,16 +207,16 @@ mod tests {
     fn messages_are_kept_for_max_age() {
         let mut consumer = with_queue(|queue| queue.retention = Duration::from_secs(4 * 86_400));
         let found = "orders keeps messages for 4d; max_age is 14d (the default: it has no variable MAX_AGE)";
-        assert_found(retention(&consumer), Outcome::Broken, found);
+        assert_found(retention(&consumer), CheckOutcome::Broken, found);
         assert!(fix(retention(&consumer)).contains("MessageRetentionPeriod=1209600"));
         consumer.max_age = MaxAge::Refused("soon".into());
         let found = "its variable MAX_AGE is \"soon\", not 60s to 14d";
-        assert_found(retention(&consumer), Outcome::Broken, found);
+        assert_found(retention(&consumer), CheckOutcome::Broken, found);
         assert!(fix(retention(&consumer)).contains("correct MAX_AGE"), "more retention would not help");
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400));
-        assert_found(retention(&consumer), Outcome::Ok, "max_age is 4d (its variable MAX_AGE)");
+        assert_found(retention(&consumer), CheckOutcome::Ok, "max_age is 4d (its variable MAX_AGE)");
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400 + 1));
-        assert_found(retention(&consumer), Outcome::Broken, "");
+        assert_found(retention(&consumer), CheckOutcome::Broken, "");
     }
 
     #[test]
@@ -225,9 +225,9 @@ mod tests {
             let redrive = Redrive { target_arn: "arn:dead".into(), max_receive_count };
             with_queue(|queue| queue.redrive = Some(redrive))
         };
-        assert_found(receives(&consumer()), Outcome::Ok, "no redrive policy");
-        assert_found(receives(&with_count(1_000)), Outcome::Ok, "after 1000 receives");
-        assert_found(receives(&with_count(999)), Outcome::Warning, "SQS redrives after 999 receives");
+        assert_found(receives(&consumer()), CheckOutcome::Ok, "no redrive policy");
+        assert_found(receives(&with_count(1_000)), CheckOutcome::Ok, "after 1000 receives");
+        assert_found(receives(&with_count(999)), CheckOutcome::Warning, "SQS redrives after 999 receives");
         let fix = fix(receives(&with_count(5)));
         assert!(
             fix.contains(r#"\"deadLetterTargetArn\":\"arn:dead\",\"maxReceiveCount\":\"1000\""#),
@@ -240,12 +240,12 @@ mod tests {
         let mut consumer = consumer();
         let queue = consumer.queue.as_mut().unwrap().as_mut().unwrap();
         queue.queue = Queue::sample("orders.fifo");
-        assert_found(receives(&consumer), Outcome::Ok, "no redrive policy");
+        assert_found(receives(&consumer), CheckOutcome::Ok, "no redrive policy");
         let queue = consumer.queue.as_mut().unwrap().as_mut().unwrap();
         queue.settings.redrive = Some(Redrive { target_arn: "arn:dead".into(), max_receive_count: 1_000 });
-        assert_found(receives(&consumer), Outcome::Warning, "orders.fifo is a FIFO queue");
+        assert_found(receives(&consumer), CheckOutcome::Warning, "orders.fifo is a FIFO queue");
         consumer.max_age = MaxAge::Set(Duration::from_secs(8 * 3_600));
-        assert_found(receives(&consumer), Outcome::Ok, "after 1000 receives");
+        assert_found(receives(&consumer), CheckOutcome::Ok, "after 1000 receives");
     }
 
     #[test]
@@ -253,13 +253,13 @@ mod tests {
         let gone = || Ok(Err("queue arn:orders does not exist".to_owned()));
         let without =
             Consumer { queue: gone(), dead_letter_queue: Some(gone()), send: Ok(Vec::new()), ..consumer() };
-        assert_found(visibility(&without), Outcome::Broken, "queue arn:orders does not exist");
+        assert_found(visibility(&without), CheckOutcome::Broken, "queue arn:orders does not exist");
         assert!(fix(visibility(&without)).contains("aws lambda delete-event-source-mapping --uuid 6ec5b0c5"));
-        assert_found(retention(&without), Outcome::Skipped, "CB302");
-        assert_found(receives(&without), Outcome::Skipped, "CB302");
+        assert_found(retention(&without), CheckOutcome::Skipped, "CB302");
+        assert_found(receives(&without), CheckOutcome::Skipped, "CB302");
         assert_found(
             sends_dead_letters(&without),
-            Outcome::Broken,
+            CheckOutcome::Broken,
             "DEAD_LETTER_QUEUE_URL: queue arn:orders does not exist",
         );
         assert!(fix(sends_dead_letters(&without)).contains("correct DEAD_LETTER_QUEUE_URL"));
@@ -269,30 +269,34 @@ mod tests {
     fn a_queue_is_not_its_own_dead_letter_queue() {
         let consumer = Consumer { dead_letter_queue: Some(consumer().queue), ..consumer() };
         let found = "DEAD_LETTER_QUEUE_URL names orders, the queue that it reads";
-        assert_found(sends_dead_letters(&consumer), Outcome::Broken, found);
+        assert_found(sends_dead_letters(&consumer), CheckOutcome::Broken, found);
     }
 
     #[test]
     fn its_role_may_hide_and_dead_letter() {
         let mut consumer = consumer();
-        assert_found(hides(&consumer), Outcome::Ok, "sqs:ChangeMessageVisibility");
-        assert_found(sends_dead_letters(&consumer), Outcome::Ok, "sqs:SendMessage");
+        assert_found(hides(&consumer), CheckOutcome::Ok, "sqs:ChangeMessageVisibility");
+        assert_found(sends_dead_letters(&consumer), CheckOutcome::Ok, "sqs:SendMessage");
         for rights in [&mut consumer.hide, &mut consumer.send] {
             rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         }
         let found = "no policy of orders-role allows sqs:ChangeMessageVisibility on arn:orders";
-        assert_found(hides(&consumer), Outcome::Broken, found);
+        assert_found(hides(&consumer), CheckOutcome::Broken, found);
         let found = "no policy of orders-role allows sqs:SendMessage on arn:dead";
-        assert_found(sends_dead_letters(&consumer), Outcome::Broken, found);
+        assert_found(sends_dead_letters(&consumer), CheckOutcome::Broken, found);
         assert!(
             fix(hides(&consumer))
                 .contains("--policy-name comeback-CB305-6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10 ")
         );
         assert!(fix(sends_dead_letters(&consumer)).ends_with(" --region eu-west-1"));
         consumer.queue.as_mut().unwrap().as_mut().unwrap().settings.allows_by_itself = true;
-        assert_found(hides(&consumer), Outcome::Warning, "the queue's own policy may");
+        assert_found(hides(&consumer), CheckOutcome::Warning, "the queue's own policy may");
         consumer.dead_letter_queue = None;
-        assert_found(sends_dead_letters(&consumer), Outcome::Skipped, "no variable DEAD_LETTER_QUEUE_URL");
+        assert_found(
+            sends_dead_letters(&consumer),
+            CheckOutcome::Skipped,
+            "no variable DEAD_LETTER_QUEUE_URL",
+        );
     }
 
     #[test]

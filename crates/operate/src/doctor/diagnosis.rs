@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::change::Answer;
 use crate::doctor::findings::{Finding, count, is_healthy};
-use crate::doctor::judgement::Outcome;
+use crate::doctor::judgement::CheckOutcome;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::numbers::counted;
@@ -18,7 +18,7 @@ pub struct Diagnosis {
     pub healthy: bool,
     /// The findings, in the order of the checks' numbers.
     pub checks: Vec<Finding>,
-    /// The first line of the printed diagnosis, which names the deployment.
+    /// The first line of the printed diagnosis. It names the deployment.
     #[serde(skip)]
     pub(super) heading: String,
     /// True if warnings count as failures.
@@ -46,7 +46,7 @@ impl Diagnosis {
     }
 
     fn is_shown(&self, finding: &Finding) -> bool {
-        finding.judgement.outcome > Outcome::Ok
+        finding.judgement.outcome > CheckOutcome::Ok
             || match self.shown {
                 Shown::All => true,
                 Shown::OfFunctions => finding.about.is_some(),
@@ -57,9 +57,10 @@ impl Diagnosis {
     /// One line with the number of findings for each outcome and the names of the broken findings.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
-        let warnings = counted(count(Outcome::Warning), "warning", "warnings");
-        let (ok, broken, skipped) = (count(Outcome::Ok), count(Outcome::Broken), count(Outcome::Skipped));
-        let is_broken = |finding: &&Finding| finding.judgement.outcome == Outcome::Broken;
+        let warnings = counted(count(CheckOutcome::Warning), "warning", "warnings");
+        let (ok, broken, skipped) =
+            (count(CheckOutcome::Ok), count(CheckOutcome::Broken), count(CheckOutcome::Skipped));
+        let is_broken = |finding: &&Finding| finding.judgement.outcome == CheckOutcome::Broken;
         let named: Vec<String> = self.checks.iter().filter(is_broken).map(Finding::name).collect();
         let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
         format!("{ok} ok, {skipped} skipped, {warnings}, {broken} broken{named}")
@@ -100,7 +101,7 @@ impl Answer for Diagnosis {
             return Ok(());
         }
         let [broken, warnings] =
-            [Outcome::Broken, Outcome::Warning].map(|outcome| count(&self.checks, outcome));
+            [CheckOutcome::Broken, CheckOutcome::Warning].map(|outcome| count(&self.checks, outcome));
         let strictly = if self.is_strict { format!(", and {warnings} a warning") } else { String::new() };
         let all = self.checks.len();
         Err(Failure::undone(format!("{broken} of {all} checks found something broken{strictly}")))
@@ -109,10 +110,10 @@ impl Answer for Diagnosis {
 
 fn lay_out(finding: &Finding, layout: &mut Layout) {
     let (mark, tone) = match finding.judgement.outcome {
-        Outcome::Ok => ("ok     ", Tone::Good),
-        Outcome::Skipped => ("skipped", Tone::Plain),
-        Outcome::Warning => ("WARNING", Tone::Warning),
-        Outcome::Broken => ("BROKEN ", Tone::Bad),
+        CheckOutcome::Ok => ("ok     ", Tone::Good),
+        CheckOutcome::Skipped => ("skipped", Tone::Plain),
+        CheckOutcome::Warning => ("WARNING", Tone::Warning),
+        CheckOutcome::Broken => ("BROKEN ", Tone::Bad),
     };
     layout.line(text![Text::toned(tone, mark), format!(" {}: ", finding.name()), finding.found()]);
     for (title, text) in [("means", &finding.judgement.means), ("fix", &finding.judgement.fix)] {

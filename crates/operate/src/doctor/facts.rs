@@ -19,7 +19,7 @@ use crate::attach::attachment::{Attachment, ListOwner};
 use crate::aws::Mapping;
 use crate::deployment::Deployment;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::facts::functions::Function;
+use crate::doctor::facts::functions::CheckedFunction;
 use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::QueueSettings;
 use crate::doctor::facts::rights::HandlerRights;
@@ -46,7 +46,7 @@ pub(crate) struct Facts {
     pub(crate) rights: HandlerRights,
     /// The parameters of the deployment's CloudFormation stack. Empty if no stack owns the deployment.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Vec<CheckedFunction>,
     /// `Ok`, or the reason why the functions that match the allow-list's patterns could not be listed.
     pub(crate) matched: Result<(), Failure>,
 }
@@ -96,8 +96,7 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Removes the functions that read SQS directly from the functions to check, unless they are also attached or on
-    /// the allow-list.
+    /// Leaves out every function that reads SQS directly, unless it is also attached or on the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {

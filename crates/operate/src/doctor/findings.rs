@@ -6,7 +6,7 @@ use crate::attach::attachment::Attachment;
 use crate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
-use crate::doctor::judgement::{Judgement, Outcome, or_unseen};
+use crate::doctor::judgement::{CheckOutcome, Judgement, or_unseen};
 use crate::doctor::{functions, rights};
 use crate::function::FunctionName;
 use crate::text;
@@ -35,7 +35,7 @@ impl Finding {
     /// The facts found. If the outcome is not a problem, the text begins with the state that the check requires.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
-        match self.judgement.outcome > Outcome::Ok {
+        match self.judgement.outcome > CheckOutcome::Ok {
             true => found.clone(),
             false => text![self.check.title, ": ", found],
         }
@@ -97,14 +97,14 @@ pub(super) fn findings(
 }
 
 /// The number of findings with this outcome.
-pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
+pub(super) fn count(findings: &[Finding], outcome: CheckOutcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
 /// Returns true if no finding is broken. If `strict` is true, also requires that no finding is a warning.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
-    worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })
+    worst <= Some(if strict { CheckOutcome::Ok } else { CheckOutcome::Warning })
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    fn ids(findings: &[Finding], is_it: impl Fn(Outcome) -> bool) -> Vec<&str> {
+    fn ids(findings: &[Finding], is_it: impl Fn(CheckOutcome) -> bool) -> Vec<&str> {
         let found = findings.iter().filter(|finding| is_it(finding.judgement.outcome));
         found.map(|finding| finding.check.id).collect()
     }
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn nothing_is_found_on_a_healthy_deployment() {
         let findings = findings(Some(&healthy()), &[], &[], CHECKS);
-        assert_eq!(ids(&findings, |outcome| outcome != Outcome::Ok), ["CB112", "CB113", "CB201"]);
-        assert_eq!(count(&findings, Outcome::Skipped), 3);
+        assert_eq!(ids(&findings, |outcome| outcome != CheckOutcome::Ok), ["CB112", "CB113", "CB201"]);
+        assert_eq!(count(&findings, CheckOutcome::Skipped), 3);
         assert!(is_healthy(&findings, true));
         let of_deployment = CHECKS.iter().filter(|check| check.group != "consumers");
         assert_eq!(findings.len(), of_deployment.count());
@@ -138,7 +138,7 @@ mod tests {
         let mut facts = healthy();
         facts.alarms = Err(Failure::could_not("cloudwatch:DescribeAlarms denied"));
         let warned = findings(Some(&facts), &[], &[], CHECKS);
-        assert_eq!(count(&warned, Outcome::Warning), 3, "each check of the alarms");
+        assert_eq!(count(&warned, CheckOutcome::Warning), 3, "each check of the alarms");
         assert_eq!((is_healthy(&warned, false), is_healthy(&warned, true)), (true, false));
         facts.deployment.mapping = None;
         assert!(!is_healthy(&findings(Some(&facts), &[], &[], CHECKS), false));
@@ -157,7 +157,7 @@ mod tests {
         function.target = Err(unseen());
         function.dropped = Err(unseen());
         let good = findings(Some(&facts), &[], &[], CHECKS);
-        let good = ids(&good, |outcome| outcome == Outcome::Ok);
+        let good = ids(&good, |outcome| outcome == CheckOutcome::Ok);
         let expected = [
             "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB026",
             "CB030", "CB031", "CB032", "CB033", "CB034", "CB040",
@@ -208,7 +208,7 @@ mod tests {
         let consumers = [sample::consumer()];
         let found = findings(None, &[], &consumers, CHECKS);
         let numbers = ["CB301", "CB302", "CB303", "CB304", "CB305", "CB306"];
-        assert_eq!(ids(&found, |outcome| outcome == Outcome::Ok), numbers);
+        assert_eq!(ids(&found, |outcome| outcome == CheckOutcome::Ok), numbers);
         assert_eq!(found[0].name(), "CB301 orders");
     }
 
@@ -220,15 +220,19 @@ mod tests {
         target.invoke_settings.clear();
         *facts.settings() = InvokeSettings::default();
         let found = findings(Some(&facts), &[], &[], CHECKS);
-        assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
+        assert_eq!(ids(&found, |outcome| outcome > CheckOutcome::Ok), ["CB102"]);
         assert!(is_healthy(&found, false));
         facts.attachment().invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         let found = findings(Some(&facts), &[], &[], CHECKS);
-        assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"], "what waits is not retried");
+        assert_eq!(
+            ids(&found, |outcome| outcome == CheckOutcome::Broken),
+            ["CB109"],
+            "what waits is not retried"
+        );
         facts.list("");
         let found = findings(Some(&facts), &[], &[], CHECKS);
         assert_eq!(
-            ids(&found, |outcome| outcome == Outcome::Broken),
+            ids(&found, |outcome| outcome == CheckOutcome::Broken),
             [""; 0],
             "detach has taken away the right"
         );
@@ -240,7 +244,7 @@ mod tests {
         *facts.settings() = InvokeSettings::default();
         facts.attachment().invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
         let found = findings(Some(&facts), &[], &[], selected(&["CB109"], &[]));
-        assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"]);
+        assert_eq!(ids(&found, |outcome| outcome == CheckOutcome::Broken), ["CB109"]);
     }
 
     #[test]
@@ -249,13 +253,13 @@ mod tests {
         for (elsewhere, outcome, found, fix) in [
             (
                 None,
-                Outcome::Broken,
+                CheckOutcome::Broken,
                 "on failure: not set → arn:aws:sqs:eu-west-1:123456789012:retries",
                 "comeback attach orders",
             ),
             (
                 billing,
-                Outcome::Warning,
+                CheckOutcome::Warning,
                 "it is attached to stack billing",
                 "to retry it here instead: comeback attach orders --move",
             ),
@@ -270,7 +274,7 @@ mod tests {
                 rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
             }
             let findings = findings(Some(&facts), &[], &[], CHECKS);
-            assert_eq!(ids(&findings, |outcome| outcome > Outcome::Ok), [DESTINATION]);
+            assert_eq!(ids(&findings, |outcome| outcome > CheckOutcome::Ok), [DESTINATION]);
             let finding = findings.into_iter().find(|finding| finding.check.id == DESTINATION).unwrap();
             assert_eq!(finding.judgement.fix.as_ref().map(ToString::to_string).as_deref(), Some(fix));
             assert_found(Ok(finding.judgement), outcome, found);

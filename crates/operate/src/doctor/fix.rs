@@ -49,8 +49,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. After its deletion is cancelled, a key must
-/// also be enabled: the doctor suggests this second command in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. Once a key's deletion has been cancelled,
+/// the key must also be enabled; the doctor suggests this second command in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -76,8 +76,8 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
 }
 
 /// The command that changes settings of the handler. If a value came from a stack parameter, the command changes this
-/// parameter, because the next deployment of the stack would undo any other change. AWS refuses a second update during
-/// the first, so the doctor suggests the remaining values in its next run.
+/// parameter, because the next deployment of the stack would undo any other change. AWS refuses a second update while
+/// the first is in progress, so the doctor suggests the remaining values in its next run.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };

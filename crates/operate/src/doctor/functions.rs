@@ -10,8 +10,8 @@ use crate::attach::step::{Difference, Step};
 use crate::command::CommandName;
 use crate::deployment::Unlisted;
 use crate::doctor::facts::Facts;
-use crate::doctor::facts::functions::Function;
-use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, skipped, warning};
+use crate::doctor::facts::functions::CheckedFunction;
+use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skipped, warning};
 use crate::doctor::{fix, rights};
 use crate::failure::seen;
 use crate::function::Target;
@@ -20,8 +20,8 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // Leaves out functions that only the stack's list names: somebody has removed them from the handler's list by
-    // hand, which check CB108 reports.
+    // Leaves out functions that only the stack's list names: somebody has removed them from the handler's list by hand.
+    // Check CB108 reports such functions.
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -37,7 +37,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
 }
 
 /// Checks that each entry of `NON_RETRYABLE_ERRORS` can match an error of at least one function. Fails if a function
-/// could not be read, because an entry might match that function's errors.
+/// could not be read: an entry might match that function's errors.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -64,7 +64,7 @@ pub(crate) fn error_types(facts: &Facts) -> Judged {
 
 const NOT_FOUND: &str = "its events are dead-lettered as target_not_found";
 
-pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
+pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     if let Some(target) = seen(&function.target)? {
         return Ok(match function.gone.first() {
             Some(qualifier) => lacks(facts, target, qualifier),
@@ -88,7 +88,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, although it is attached, or was named by the operator or the
+/// Judges an alias or version that does not exist, although it is attached or is named by the operator or the
 /// allow-list.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
@@ -103,17 +103,17 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
 
 /// Returns true if the handler's allow-list allows the function, or the list in the stack's parameter names it. In the
 /// second case, `attach` cannot repair the permission to invoke the function, and refers to check CB109.
-pub(crate) fn is_allowed(facts: &Facts, function: &Function, attachment: &Attachment) -> bool {
+pub(crate) fn is_allowed(facts: &Facts, function: &CheckedFunction, attachment: &Attachment) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&attachment.target.invoked_arn())
 }
 
-fn is_of_stack(facts: &Facts, function: &Function) -> bool {
+fn is_of_stack(facts: &Facts, function: &CheckedFunction) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
 /// Judges a function that is being detached or moved to another deployment. Returns `None` if the function still sends
 /// failures to this deployment's retry queue, or is not being detached or moved.
-pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
+pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
     let moved_to = function.attachments.iter().find_map(Attachment::other);
@@ -143,7 +143,7 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
 }
 
 /// Checks that recursive loops are allowed. The step [`Attachment::allow_recursion`] of `attach` allows them.
-pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
+pub(crate) fn recursion(facts: &Facts, function: &CheckedFunction) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |_| {
         let attached = function.attachments.iter().find(|attachment| attachment.is_attached());
@@ -166,7 +166,7 @@ pub(crate) fn is_not_attached() -> Judgement {
     skipped("it is not attached (CB102)")
 }
 
-pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
+pub(crate) fn concurrency(facts: &Facts, function: &CheckedFunction) -> Judged {
     of_target(function, |target| match target.reserved_concurrency {
         None => ok("none reserved"),
         Some(0) => broken(
@@ -178,7 +178,7 @@ pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &Function) -> Judged {
+pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &CheckedFunction) -> Judged {
     of_target(function, |target| match &target.dead_letter {
         None => ok("none set"),
         Some(arn) => warning(
@@ -195,7 +195,7 @@ pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &Function) -> Ju
     })
 }
 
-pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
+pub(crate) fn nothing_dropped(facts: &Facts, function: &CheckedFunction) -> Judged {
     if matches!(function.target, Ok(None)) {
         return Ok(missing());
     }
@@ -221,14 +221,14 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
 }
 
 /// The problem that currently makes Lambda drop the function's failed events. `None` if the checks find none.
-fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
+fn cause_of_drops(facts: &Facts, function: &CheckedFunction) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.attachments.iter().filter(|attachment| attachment.other().is_none());
     let judged = ours.flat_map(|attachment| checks.map(|check| check(facts, attachment)));
-    judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
+    judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > CheckOutcome::Ok)
 }
 
-fn of_target(function: &Function, judge: impl Fn(&Target) -> Judgement) -> Judged {
+fn of_target(function: &CheckedFunction, judge: impl Fn(&Target) -> Judgement) -> Judged {
     let target = seen(&function.target)?;
     Ok(target.as_ref().map_or_else(missing, judge))
 }
@@ -254,7 +254,7 @@ pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
 }
 
 /// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if `attach` needs no such
-/// step, or if the step keeps the setting.
+/// step or the step keeps the setting.
 fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<String> {
     let differences = step?.differences(&attachment.target);
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
@@ -269,7 +269,7 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The longest `MaximumEventAgeInSeconds` that causes no warning. Most throttling lasts less than ten minutes, and ten
+/// The largest `MaximumEventAgeInSeconds` that causes no warning. Most throttling lasts less than ten minutes, and ten
 /// minutes is short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
@@ -313,7 +313,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character of any alphabet that may occur in a class name.
+/// Returns true for a character, of any alphabet, that may occur in a class name.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -330,15 +330,15 @@ mod tests {
 
     #[test]
     fn something_is_attached() {
-        assert_found(are_attached(&healthy()), Outcome::Ok, "orders");
+        assert_found(are_attached(&healthy()), CheckOutcome::Ok, "orders");
         let mut none = healthy();
         none.functions.clear();
-        assert_found(are_attached(&none), Outcome::Warning, "no function is attached");
+        assert_found(are_attached(&none), CheckOutcome::Warning, "no function is attached");
         let mut removed = healthy();
         removed.parameters = Ok([("TargetFunctions".to_owned(), removed.functions[0].arn.clone())].into());
-        assert_found(are_attached(&removed), Outcome::Ok, "orders");
+        assert_found(are_attached(&removed), CheckOutcome::Ok, "orders");
         removed.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
-        assert_found(are_attached(&removed), Outcome::Warning, "no function is attached");
+        assert_found(are_attached(&removed), CheckOutcome::Warning, "no function is attached");
         none.matched = Err(Failure::could_not("lambda:ListFunctions denied"));
         assert!(are_attached(&none).is_err());
     }
@@ -346,20 +346,23 @@ mod tests {
     #[test]
     fn an_entry_that_no_runtime_writes_is_named() {
         let mut facts = healthy();
-        assert_found(error_types(&facts), Outcome::Skipped, "empty");
+        assert_found(error_types(&facts), CheckOutcome::Skipped, "empty");
         let list = "OrderRefused, com.acme.Refused";
         facts.deployment.variables.insert("NON_RETRYABLE_ERRORS".into(), list.into());
         let found = "no error of python3.12 can match com.acme.Refused";
-        assert_found(error_types(&facts), Outcome::Warning, found);
+        assert_found(error_types(&facts), CheckOutcome::Warning, found);
         let fix = error_types(&facts).unwrap().fix.unwrap().to_string();
         assert!(fix.contains(r#""NON_RETRYABLE_ERRORS":"OrderRefused""#), "{fix}");
         let mut java = facts.functions[0].clone();
         java.target.as_mut().unwrap().as_mut().unwrap().runtime = Some("java21".into());
         facts.functions.push(java);
-        assert_found(error_types(&facts), Outcome::Ok, list);
+        assert_found(error_types(&facts), CheckOutcome::Ok, list);
     }
 
-    fn of_function(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Function)) -> Judged {
+    fn of_function(
+        check: fn(&Facts, &CheckedFunction) -> Judged,
+        change: impl FnOnce(&mut CheckedFunction),
+    ) -> Judged {
         let mut facts = healthy();
         change(&mut facts.functions[0]);
         check(&facts, &facts.functions[0])
@@ -367,13 +370,13 @@ mod tests {
 
     #[test]
     fn a_function_that_is_gone_is_named() {
-        let gone = |function: &mut Function| function.target = Ok(None);
-        assert_found(of_function(exists, gone), Outcome::Broken, "the function does not exist");
+        let gone = |function: &mut CheckedFunction| function.target = Ok(None);
+        assert_found(of_function(exists, gone), CheckOutcome::Broken, "the function does not exist");
         for check in [recursion, concurrency, has_no_dead_letter_queue, nothing_dropped] {
-            assert_found(of_function(check, gone), Outcome::Skipped, "CB101");
+            assert_found(of_function(check, gone), CheckOutcome::Skipped, "CB101");
         }
-        assert_found(of_function(exists, |_| ()), Outcome::Ok, ":function:orders");
-        let unseen = |function: &mut Function| function.target = Err(Failure::could_not("denied"));
+        assert_found(of_function(exists, |_| ()), CheckOutcome::Ok, ":function:orders");
+        let unseen = |function: &mut CheckedFunction| function.target = Err(Failure::could_not("denied"));
         assert!(of_function(exists, unseen).is_err());
     }
 
@@ -391,7 +394,7 @@ mod tests {
             attached.clone().unwrap().fix.map(|it| it.to_string()).as_deref(),
             Some("comeback detach orders:live")
         );
-        assert_found(attached, Outcome::Broken, "alias or version orders:live does not exist");
+        assert_found(attached, CheckOutcome::Broken, "alias or version orders:live does not exist");
         assert_eq!(
             of(None).unwrap().fix.map(|it| it.to_string()).as_deref(),
             Some("use an alias or version that exists")
@@ -414,7 +417,7 @@ mod tests {
         assert_eq!(fix(&facts), "use a function that exists");
     }
 
-    fn of_changed(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Target)) -> Judged {
+    fn of_changed(check: fn(&Facts, &CheckedFunction) -> Judged, change: impl FnOnce(&mut Target)) -> Judged {
         of_function(check, |function| {
             let target = function.target.as_mut().unwrap().as_mut().unwrap();
             change(target);
@@ -424,21 +427,21 @@ mod tests {
 
     #[test]
     fn lambda_must_not_stop_its_loop() {
-        assert_found(of_changed(recursion, |_| ()), Outcome::Ok, "Allow");
+        assert_found(of_changed(recursion, |_| ()), CheckOutcome::Ok, "Allow");
         let stopped = of_changed(recursion, |target| target.recursion_allowed = false);
-        assert_found(stopped, Outcome::Broken, "Terminate");
+        assert_found(stopped, CheckOutcome::Broken, "Terminate");
     }
 
     #[test]
     fn own_dead_letter_queue_is_named_with_a_fix() {
-        assert_found(of_changed(has_no_dead_letter_queue, |_| ()), Outcome::Ok, "none set");
+        assert_found(of_changed(has_no_dead_letter_queue, |_| ()), CheckOutcome::Ok, "none set");
         let of = |change: fn(&mut Target)| {
             of_changed(has_no_dead_letter_queue, |target| {
                 target.dead_letter = Some("arn:own".into());
                 change(target);
             })
         };
-        assert_found(of(|_| ()), Outcome::Warning, "its DeadLetterConfig names arn:own");
+        assert_found(of(|_| ()), CheckOutcome::Warning, "its DeadLetterConfig names arn:own");
         let command = "aws lambda update-function-configuration --function-name";
         let fix = |change| of(change).unwrap().fix.unwrap().to_string();
         assert_eq!(fix(|_| ()), format!("{command} orders --dead-letter-config TargetArn="));
@@ -448,7 +451,9 @@ mod tests {
 
     #[test]
     fn concurrency_must_not_be_zero() {
-        for (reserved, outcome) in [(None, Outcome::Ok), (Some(1), Outcome::Ok), (Some(0), Outcome::Broken)] {
+        for (reserved, outcome) in
+            [(None, CheckOutcome::Ok), (Some(1), CheckOutcome::Ok), (Some(0), CheckOutcome::Broken)]
+        {
             let found = of_changed(concurrency, |target| target.reserved_concurrency = reserved);
             assert_found(found, outcome, "");
         }
@@ -457,9 +462,9 @@ mod tests {
     #[test]
     fn dropped_events_are_counted() {
         for (in_24_hours, in_14_days, outcome, words) in [
-            (0, 0, Outcome::Ok, "0 over 14 days"),
-            (0, 4, Outcome::Warning, "4 over 14 days"),
-            (2, 4, Outcome::Broken, "2 in the last 24 h"),
+            (0, 0, CheckOutcome::Ok, "0 over 14 days"),
+            (0, 4, CheckOutcome::Warning, "4 over 14 days"),
+            (2, 4, CheckOutcome::Broken, "2 in the last 24 h"),
         ] {
             let dropped = Dropped { in_24_hours, in_14_days };
             let found = of_function(nothing_dropped, |function| function.dropped = Ok(dropped));
@@ -478,16 +483,16 @@ mod tests {
 
     #[test]
     fn failures_go_to_the_retry_queue() {
-        assert_found(of_qualified(leads_here, |_| ()), Outcome::Ok, "retries");
+        assert_found(of_qualified(leads_here, |_| ()), CheckOutcome::Ok, "retries");
         let none = of_qualified(leads_here, |settings| settings.on_failure = None);
         assert_eq!(
             none.clone().unwrap().fix.map(|it| it.to_string()).as_deref(),
             Some("comeback attach orders")
         );
         let here = "arn:aws:sqs:eu-west-1:123456789012:retries";
-        assert_found(none, Outcome::Broken, &format!("on failure: not set → {here}"));
+        assert_found(none, CheckOutcome::Broken, &format!("on failure: not set → {here}"));
         let other = of_qualified(leads_here, |settings| settings.on_failure = Some("arn:topic".into()));
-        assert_found(other, Outcome::Broken, &format!("on failure: arn:topic → {here}"));
+        assert_found(other, CheckOutcome::Broken, &format!("on failure: arn:topic → {here}"));
     }
 
     #[test]
@@ -502,7 +507,7 @@ mod tests {
         assert_eq!(found.fix.clone().map(|it| it.to_string()).as_deref(), Some("comeback detach orders"));
         assert_found(
             Ok(found),
-            Outcome::Warning,
+            CheckOutcome::Warning,
             "being detached: its failures have not come here since \
                                                    2023-11-14T22:13:20.000Z",
         );
@@ -510,11 +515,11 @@ mod tests {
         let moved = leaving(&facts, &facts.functions[0]).unwrap();
         assert_found(
             Ok(moved),
-            Outcome::Warning,
+            CheckOutcome::Warning,
             "it is moving to stack billing: its failures have not come \
                                                    here since 2023",
         );
-        assert_found(recursion(&facts, &facts.functions[0]), Outcome::Skipped, "CB102");
+        assert_found(recursion(&facts, &facts.functions[0]), CheckOutcome::Skipped, "CB102");
     }
 
     #[test]
@@ -531,11 +536,11 @@ mod tests {
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), others.clone());
         let off_both = leaving(&facts);
         assert!(!off_both.means.as_ref().unwrap().to_string().contains("allow-list"), "{off_both:?}");
-        assert_eq!(off_both.outcome, Outcome::Warning);
+        assert_eq!(off_both.outcome, CheckOutcome::Warning);
 
         facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn.clone())].into());
         let found = format!("it is being detached, but TARGET_FUNCTIONS does not allow {arn}");
-        assert_found(Ok(leaving(&facts)), Outcome::Broken, &found);
+        assert_found(Ok(leaving(&facts)), CheckOutcome::Broken, &found);
         assert!(means(&facts).ends_with("as target_not_allowed"), "{}", means(&facts));
         let fix = leaving(&facts).fix.unwrap().to_string();
         assert!(fix.contains(&format!("\"TARGET_FUNCTIONS\":\"{others},{arn}\"")), "{fix}");
@@ -561,18 +566,18 @@ mod tests {
     fn lambda_itself_does_not_retry() {
         for (retries, words) in [(None, "retries: not set → 0"), (Some(1), "retries: 1 → 0")] {
             let found = of_qualified(no_retries, |settings| settings.retries = retries);
-            assert_found(found, Outcome::Warning, words);
+            assert_found(found, CheckOutcome::Warning, words);
         }
-        assert_found(of_qualified(no_retries, |_| ()), Outcome::Ok, "none");
+        assert_found(of_qualified(no_retries, |_| ()), CheckOutcome::Ok, "none");
     }
 
     #[test]
     fn events_are_not_kept_long_by_lambda() {
         for (age, outcome) in [
-            (Some(60), Outcome::Ok),
-            (Some(600), Outcome::Ok),
-            (Some(601), Outcome::Warning),
-            (None, Outcome::Warning),
+            (Some(60), CheckOutcome::Ok),
+            (Some(600), CheckOutcome::Ok),
+            (Some(601), CheckOutcome::Warning),
+            (None, CheckOutcome::Warning),
         ] {
             assert_found(of_qualified(event_age, |settings| settings.event_age = age), outcome, "");
         }

@@ -83,8 +83,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD, because CloudWatch can search only that class. A group
-/// without a class is of class STANDARD.
+/// Warns if the handler's log group is not of class STANDARD, the only class that CloudWatch can search. A group for
+/// which AWS reports no class is of class STANDARD.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -349,7 +349,7 @@ mod tests {
     use crate::aws::LogGroup;
     use crate::doctor::facts::UnreadablePauses;
     use crate::doctor::facts::log::{LoggedError, LoggedErrors};
-    use crate::doctor::judgement::Outcome;
+    use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::sample::{assert_found, healthy, pause};
     use crate::failure::Failure;
 
@@ -360,8 +360,8 @@ mod tests {
         let mut facts = healthy();
         facts.deployment.variables.insert("MAX_AGE".into(), "30".into());
         facts.deployment.variables.insert("JITTER".into(), "some".into());
-        assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
-        assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
+        assert_found(settings(&facts), CheckOutcome::Broken, r#"JITTER is "some""#);
+        assert_found(settings(&facts), CheckOutcome::Broken, "MAX_AGE is 30 s");
         let fix = settings(&facts).unwrap().fix.unwrap().to_string();
         assert!(fix.contains(r#""JITTER":"VALUE","MAX_AGE":"VALUE""#), "{fix}");
         assert_eq!(fix.matches("update-function-configuration").count(), 1, "{fix}");
@@ -373,7 +373,7 @@ mod tests {
         let itself = facts.deployment.handler_arn.to_string();
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), format!("EXAMPLE,{itself}"));
         facts.parameters = Ok([("TargetFunctions".to_owned(), itself)].into());
-        assert_found(settings(&facts), Outcome::Broken, "is the retry handler itself");
+        assert_found(settings(&facts), CheckOutcome::Broken, "is the retry handler itself");
         let fix = settings(&facts).unwrap().fix.unwrap().to_string();
         assert!(
             fix.contains(r#""TARGET_FUNCTIONS":"VALUE""#),
@@ -383,7 +383,9 @@ mod tests {
 
     #[test]
     fn handler_timeout_is_at_least_a_minute() {
-        for (seconds, outcome) in [(59, Outcome::Warning), (60, Outcome::Ok), (61, Outcome::Ok)] {
+        for (seconds, outcome) in
+            [(59, CheckOutcome::Warning), (60, CheckOutcome::Ok), (61, CheckOutcome::Ok)]
+        {
             let mut facts = healthy();
             facts.deployment.timeout = Duration::from_secs(seconds);
             assert_found(timeout(&facts), outcome, &format!("{seconds} s"));
@@ -394,12 +396,12 @@ mod tests {
     fn lambda_must_not_stop_the_loop() {
         let mut facts = healthy();
         facts.handler.as_mut().unwrap().recursion_allowed = false;
-        assert_found(recursion(&facts), Outcome::Broken, "Terminate");
+        assert_found(recursion(&facts), CheckOutcome::Broken, "Terminate");
     }
 
     #[test]
     fn concurrency_is_not_reserved() {
-        for (reserved, outcome) in [(0, Outcome::Broken), (5, Outcome::Warning)] {
+        for (reserved, outcome) in [(0, CheckOutcome::Broken), (5, CheckOutcome::Warning)] {
             let mut facts = healthy();
             facts.handler.as_mut().unwrap().reserved_concurrency = Some(reserved);
             assert_found(concurrency(&facts), outcome, &format!("reserved concurrency is {reserved}"));
@@ -416,7 +418,7 @@ mod tests {
         };
         facts.errors = Ok(LoggedErrors { count: 7, newest: Some(newest), all_were_read: false });
         let expected = "at least 7 ERRORs in the last 24 h; the latest, at 2023-11-14T22:13:20.000Z: denied";
-        assert_found(errors(&facts), Outcome::Warning, expected);
+        assert_found(errors(&facts), CheckOutcome::Warning, expected);
         let found = errors(&facts).unwrap();
         assert_eq!(found.means.clone().map(|it| it.to_string()).as_deref(), Some("allow it"));
         assert!(found.fix.unwrap().to_string().contains("--start-time 1699913600000"));
@@ -428,14 +430,14 @@ mod tests {
         let of_class =
             |class: Option<&str>| Ok(Some(LogGroup { retention: None, class: class.map(Into::into) }));
         for class in [None, Some("STANDARD")] {
-            assert_found(judged(of_class(class)), Outcome::Ok, "of class STANDARD");
+            assert_found(judged(of_class(class)), CheckOutcome::Ok, "of class STANDARD");
         }
-        assert_found(judged(Ok(None)), Outcome::Skipped, "/aws/lambda/retry-handler does not exist");
+        assert_found(judged(Ok(None)), CheckOutcome::Skipped, "/aws/lambda/retry-handler does not exist");
         let rare = judged(of_class(Some("INFREQUENT_ACCESS")));
         let fix = "create it again with class STANDARD after this command: \
                    aws logs delete-log-group --log-group-name /aws/lambda/retry-handler";
         assert_eq!(rare.as_ref().unwrap().fix.as_ref().unwrap().to_string(), fix);
-        assert_found(rare, Outcome::Warning, "of class INFREQUENT_ACCESS");
+        assert_found(rare, CheckOutcome::Warning, "of class INFREQUENT_ACCESS");
     }
 
     #[test]
@@ -443,9 +445,9 @@ mod tests {
         let judged = |all, unreserved| {
             executions(&Facts { executions: Ok(Executions { all, unreserved }), ..healthy() })
         };
-        assert_found(judged(1_000, 20), Outcome::Ok, "20 of 1000 concurrent executions are unreserved");
-        assert_found(judged(1_000, 19), Outcome::Warning, "up to 10, which leaves 9 for the functions");
-        assert_found(judged(10, 10), Outcome::Warning, "leaves 0");
+        assert_found(judged(1_000, 20), CheckOutcome::Ok, "20 of 1000 concurrent executions are unreserved");
+        assert_found(judged(1_000, 19), CheckOutcome::Warning, "up to 10, which leaves 9 for the functions");
+        assert_found(judged(10, 10), CheckOutcome::Warning, "leaves 0");
         let fix = judged(10, 10).unwrap().fix.unwrap().to_string();
         assert!(fix.contains("--desired-value 1000; or lower") && fix.ends_with("to 5"), "{fix}");
         let fix = judged(2_000, 3).unwrap().fix.unwrap().to_string();
@@ -457,7 +459,7 @@ mod tests {
         assert!(fix.ends_with("or lower MaximumPollers to 50, and MAXIMUM_CONCURRENCY to 500"), "{fix}");
         let mut unlimited = healthy();
         unlimited.deployment.mapping.as_mut().unwrap().maximum_concurrency = None;
-        assert_found(executions(&unlimited), Outcome::Skipped, "CB006");
+        assert_found(executions(&unlimited), CheckOutcome::Skipped, "CB006");
     }
 
     fn with(change: impl FnOnce(&mut Vec<Alarm>)) -> Facts {
@@ -469,15 +471,19 @@ mod tests {
     #[test]
     fn no_alarm_at_all_is_a_warning() {
         let none = with(Vec::clear);
-        assert_found(alarms_exist(&none), Outcome::Warning, "neither queue nor the handler has an alarm");
-        assert_found(no_alarm_is_raised(&none), Outcome::Skipped, "CB040");
-        assert_found(alarms_notify(&none), Outcome::Skipped, "CB040");
+        assert_found(
+            alarms_exist(&none),
+            CheckOutcome::Warning,
+            "neither queue nor the handler has an alarm",
+        );
+        assert_found(no_alarm_is_raised(&none), CheckOutcome::Skipped, "CB040");
+        assert_found(alarms_notify(&none), CheckOutcome::Skipped, "CB040");
     }
 
     #[test]
     fn a_raised_alarm_is_named() {
         let raised = with(|alarms| alarms[0].state = "ALARM".into());
-        assert_found(no_alarm_is_raised(&raised), Outcome::Warning, "in state ALARM: dead-letters");
+        assert_found(no_alarm_is_raised(&raised), CheckOutcome::Warning, "in state ALARM: dead-letters");
     }
 
     #[test]
@@ -525,8 +531,8 @@ mod tests {
             alarms[0].notifies = false;
         });
         let found = "1 of 2 alarms notify nobody: dead-letters";
-        assert_found(alarms_notify(&silent), Outcome::Warning, found);
-        assert_found(alarms_notify(&healthy()), Outcome::Ok, "all notify somebody");
+        assert_found(alarms_notify(&silent), CheckOutcome::Warning, found);
+        assert_found(alarms_notify(&healthy()), CheckOutcome::Ok, "all notify somebody");
     }
 
     #[test]
@@ -569,13 +575,13 @@ mod tests {
             facts.pauses = Ok(Some(pause(facts.now.as_secs() - hours * 3_600)));
             facts
         };
-        assert_found(no_pause_is_forgotten(&paused(24)), Outcome::Ok, "none");
+        assert_found(no_pause_is_forgotten(&paused(24)), CheckOutcome::Ok, "none");
         let forgotten = no_pause_is_forgotten(&paused(25));
         let fix = forgotten.clone().unwrap().fix.unwrap().to_string();
         assert_eq!(fix, "comeback resume arn:aws:lambda:eu-west-1:123456789012:function:orders");
         assert_found(
             forgotten,
-            Outcome::Warning,
+            CheckOutcome::Warning,
             "function:orders since 2023-11-13T21:13:20.000Z by ops: it broke",
         );
     }
@@ -589,7 +595,7 @@ mod tests {
             facts.unreadable_pauses =
                 Some(UnreadablePauses { parameter, problem, is_newer: false, last_readable });
             let found = no_pause_is_forgotten(&facts);
-            assert_found(found.clone(), Outcome::Broken, "parameter /pauses: the pauses are unreadable");
+            assert_found(found.clone(), CheckOutcome::Broken, "parameter /pauses: the pauses are unreadable");
             found.unwrap().fix.unwrap().to_string()
         };
         let restored = fix(Some(7));
@@ -613,14 +619,14 @@ mod tests {
             facts.pauses = Ok(Some(Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap()));
             pauses_have_room(&facts)
         };
-        assert_found(judge(2_900), Outcome::Ok, "has room");
-        assert_found(judge(3_000), Outcome::Warning, "of at most 4096 bytes");
+        assert_found(judge(2_900), CheckOutcome::Ok, "has room");
+        assert_found(judge(3_000), CheckOutcome::Warning, "of at most 4096 bytes");
     }
 
     #[test]
     fn a_handler_that_reads_no_pauses_has_none() {
         let mut facts = healthy();
         facts.pauses = Ok(None);
-        assert_found(no_pause_is_forgotten(&facts), Outcome::Skipped, "PAUSES is not set");
+        assert_found(no_pause_is_forgotten(&facts), CheckOutcome::Skipped, "PAUSES is not set");
     }
 }

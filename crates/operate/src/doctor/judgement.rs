@@ -6,13 +6,13 @@ use crate::alarms::TopicArn;
 use crate::failure::Failure;
 use crate::text::{Piece, Text};
 
-/// The placeholder in a fix for the ARN of an SNS topic, which the operator chooses.
+/// The placeholder, in a fix, for the ARN of the SNS topic that the operator chooses.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
 /// The possible outcomes of a check, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The check did not apply, for example because the function is not attached.
     Skipped,
     /// No problem was found.
@@ -27,7 +27,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     /// The outcome of the check.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// The facts found, in words.
     pub found: Text,
     /// The consequence of the problem, on one or more lines. `None` if nothing is wrong.
@@ -68,32 +68,32 @@ pub struct FixLine {
     pub text: String,
     /// True if the line is a command to copy, false if it is an instruction in words.
     pub is_command: bool,
-    /// True if the line still has the placeholder for a topic's ARN.
+    /// True if the line still contains the placeholder for a topic's ARN.
     pub lacks_topic: bool,
 }
 
 /// A judgement, or the reason why the facts that it needs could not be read.
 pub(crate) type Judged = Result<Judgement, Failure>;
 
-/// A judgement with outcome [`Outcome::Ok`].
+/// A judgement with outcome [`CheckOutcome::Ok`].
 pub(crate) fn ok(found: impl Into<Text>) -> Judgement {
-    Judgement { outcome: Outcome::Ok, found: found.into(), means: None, fix: None }
+    Judgement { outcome: CheckOutcome::Ok, found: found.into(), means: None, fix: None }
 }
 
-/// A judgement with outcome [`Outcome::Skipped`], and the reason why the check did not apply.
+/// A judgement with outcome [`CheckOutcome::Skipped`], and the reason why the check did not apply.
 pub(crate) fn skipped(why: impl Into<Text>) -> Judgement {
-    Judgement { outcome: Outcome::Skipped, ..ok(why) }
+    Judgement { outcome: CheckOutcome::Skipped, ..ok(why) }
 }
 
-/// A judgement with outcome [`Outcome::Warning`].
+/// A judgement with outcome [`CheckOutcome::Warning`].
 pub(crate) fn warning(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
-    Judgement { outcome: Outcome::Warning, ..broken(found, means, fix) }
+    Judgement { outcome: CheckOutcome::Warning, ..broken(found, means, fix) }
 }
 
-/// A judgement with outcome [`Outcome::Broken`].
+/// A judgement with outcome [`CheckOutcome::Broken`].
 pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     let (means, fix) = (Some(means.into()), Some(fix.into()));
-    Judgement { outcome: Outcome::Broken, means, fix, ..ok(found) }
+    Judgement { outcome: CheckOutcome::Broken, means, fix, ..ok(found) }
 }
 
 /// Returns a warning if the facts could not be read, so that an unread fact never counts as `ok`.
@@ -101,7 +101,7 @@ pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";
         let found = Text::from("not checked: ").and(unseen.text());
-        Judgement { outcome: Outcome::Warning, means: None, fix: Some(fix.into()), ..ok(found) }
+        Judgement { outcome: CheckOutcome::Warning, means: None, fix: Some(fix.into()), ..ok(found) }
     })
 }
 
@@ -132,7 +132,7 @@ mod tests {
     fn unread_fact_is_a_warning_naming_its_action() {
         let denied = Failure::could_not("lambda:GetFunctionConcurrency of orders: AccessDenied");
         let judgement = or_unseen(Err(denied));
-        assert_eq!(judgement.outcome, Outcome::Warning);
+        assert_eq!(judgement.outcome, CheckOutcome::Warning);
         let found = "not checked: lambda:GetFunctionConcurrency of orders: AccessDenied";
         assert_eq!((judgement.found.to_string(), judgement.means), (found.into(), None));
         assert_eq!(or_unseen(Ok(ok("fine"))), ok("fine"));

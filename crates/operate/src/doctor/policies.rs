@@ -31,8 +31,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry of `POLICIES` names a single function, and the handler's allow-list or the stack's
-/// parameter allows this function. The function may be attached later.
+/// Returns true if an entry of `POLICIES` names a single function that the handler's allow-list or the stack's
+/// parameter allows. The function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);
@@ -47,7 +47,7 @@ fn patterns<'e>(entries: impl IntoIterator<Item = &'e PolicyEntry>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::doctor::judgement::Outcome;
+    use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::sample::{assert_found, healthy};
     use crate::failure::Failure;
 
@@ -61,21 +61,21 @@ mod tests {
 
     #[test]
     fn entry_without_an_allowed_function_is_named() {
-        assert_found(match_functions(&with("")), Outcome::Skipped, "POLICIES is empty");
-        assert_found(match_functions(&with("order MAX_AGE=1")), Outcome::Skipped, "CB020");
-        assert_found(match_functions(&with("o* MAX_AGE=2h")), Outcome::Ok, "o*");
+        assert_found(match_functions(&with("")), CheckOutcome::Skipped, "POLICIES is empty");
+        assert_found(match_functions(&with("order MAX_AGE=1")), CheckOutcome::Skipped, "CB020");
+        assert_found(match_functions(&with("o* MAX_AGE=2h")), CheckOutcome::Ok, "o*");
         let unmatched = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
         let found = "no allowed function matches ordres";
-        assert_found(match_functions(&unmatched), Outcome::Warning, found);
+        assert_found(match_functions(&unmatched), CheckOutcome::Warning, found);
         let mut unread = unmatched.clone();
         unread.functions[0].target = Err(Failure::could_not("denied"));
         assert!(match_functions(&unread).is_err());
         // The function is not on the allow-list.
         let mut alone = with("orders MAX_AGE=2h");
         alone.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
-        assert_found(match_functions(&alone), Outcome::Warning, "orders");
-        // If the stack's list still has the function, the fault is in the handler's list (CB108).
+        assert_found(match_functions(&alone), CheckOutcome::Warning, "orders");
+        // If the stack's list still contains the function, the fault is in the handler's list (CB108).
         alone.parameters = Ok([("TargetFunctions".to_owned(), alone.functions[0].arn.clone())].into());
-        assert_found(match_functions(&alone), Outcome::Ok, "orders");
+        assert_found(match_functions(&alone), CheckOutcome::Ok, "orders");
     }
 }

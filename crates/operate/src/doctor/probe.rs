@@ -7,7 +7,7 @@ use crate::operator::Operator;
 use crate::text;
 use crate::trace::logs::{Logs, Report};
 use crate::trace::sentence::sentence;
-use crate::trace::story::{End, Story};
+use crate::trace::story::{Story, StoryEnd};
 use comeback_engine::WaitsFor;
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
     let backoff = policies.of(&format!("{arn}:$LATEST")).backoff();
-    // No kind of jitter allows a longer first backoff than decorrelated jitter: up to three times the base.
+    // Of all jitters, decorrelated jitter allows the longest first backoff: up to three times the base.
     let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
         let seconds = longest.as_secs();
@@ -73,10 +73,10 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The probe's judgement, once the event has succeeded or been dead-lettered; `None` until then.
+/// The probe's judgement, once the event has succeeded or been dead-lettered; `None` if neither has happened yet.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
-        End::Invoked { request_id: Some(retry), .. } => {
+        StoryEnd::Invoked { request_id: Some(retry), .. } => {
             let invocation = logs.invocation(&story.target, retry, true).await?;
             if let Report::Unread { why } = invocation.report {
                 return Err(Failure::could_not(why));
@@ -86,7 +86,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
             });
             Ok(succeeded.then(|| ok(format!("{} failed once, and its retry succeeded", story.key))))
         }
-        End::DeadLettered => Ok(Some(broken(
+        StoryEnd::DeadLettered => Ok(Some(broken(
             "the event was dead-lettered",
             "failed events are not retried as configured",
             logs.deployment.command(CommandName::Trace, [&*story.key]),
@@ -103,14 +103,14 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    fn not_ended(&self, deployment: &Deployment, last: Option<&End>) -> Judgement {
+    fn not_ended(&self, deployment: &Deployment, last: Option<&StoryEnd>) -> Judgement {
         let Self { function, key, waited } = *self;
         let (found, name, word) = match last {
             None => ("its failure has not reached the handler", CommandName::Doctor, function),
-            Some(End::Waits(WaitsFor::Resume)) => {
+            Some(StoryEnd::Waits(WaitsFor::Resume)) => {
                 ("it is held, because its function is paused", CommandName::Pause, "--list")
             }
-            Some(End::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
+            Some(StoryEnd::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
             Some(_) => ("it has not been retried", CommandName::Trace, key),
         };
         broken(
@@ -137,7 +137,7 @@ async fn example(account: &Account, deployment: &Deployment) -> Result<String, F
 mod tests {
     use comeback_engine::{DueBy, Timestamp};
 
-    use crate::doctor::judgement::Outcome;
+    use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::sample::healthy;
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
     fn unfinished_event_says_how_far_it_came() {
         let deployment = healthy().deployment;
         let at = Timestamp::from_secs(1_700_000_000);
-        let invoked = End::Invoked { request_id: Some("r-1".into()), at };
+        let invoked = StoryEnd::Invoked { request_id: Some("r-1".into()), at };
         let sent = Sent { function: "example", key: "k-1", waited: Duration::from_secs(93) };
         for (last, words, fix) in [
             (
@@ -171,15 +171,15 @@ mod tests {
                 "comeback doctor example",
             ),
             (
-                Some(End::Waits(WaitsFor::Due { due: at, by: DueBy::Policy })),
+                Some(StoryEnd::Waits(WaitsFor::Due { due: at, by: DueBy::Policy })),
                 "it has not been retried",
                 "comeback trace k-1",
             ),
-            (Some(End::Waits(WaitsFor::Resume)), "its function is paused", "comeback pause --list"),
+            (Some(StoryEnd::Waits(WaitsFor::Resume)), "its function is paused", "comeback pause --list"),
             (Some(invoked), "its success is not in the log", "comeback trace k-1"),
         ] {
             let judgement = sent.not_ended(&deployment, last.as_ref());
-            assert_eq!(judgement.outcome, Outcome::Broken);
+            assert_eq!(judgement.outcome, CheckOutcome::Broken);
             assert!(judgement.found.to_string().contains(words), "{judgement:?}");
             assert_eq!(judgement.fix.unwrap().to_string(), fix);
         }

@@ -10,7 +10,7 @@ use crate::aws::Mapping;
 use crate::deployment::Deployment;
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
-use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, skipped, warning};
+use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skipped, warning};
 use crate::durations;
 use crate::failure::seen;
 
@@ -240,8 +240,8 @@ pub(crate) fn redrive_target(facts: &Facts) -> Judged {
 pub(crate) fn retention(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, what, outcome) in [
-        (retry_queue, &facts.retry_queue, "retry", "waiting events", Outcome::Broken),
-        (dead_letter_queue, &facts.dead_letter_queue, "dead-letter", "dead-letters", Outcome::Warning),
+        (retry_queue, &facts.retry_queue, "retry", "waiting events", CheckOutcome::Broken),
+        (dead_letter_queue, &facts.dead_letter_queue, "dead-letter", "dead-letters", CheckOutcome::Warning),
     ] {
         let retention = seen(settings)?.retention;
         if retention < RETENTION {
@@ -308,17 +308,17 @@ mod tests {
         none.deployment.mapping = None;
         assert_found(
             enabled(&none),
-            Outcome::Broken,
+            CheckOutcome::Broken,
             "no event source mapping feeds retries to retry-handler",
         );
         let disabled = with_mapping(|mapping| mapping.state = "Disabled".into());
-        assert_found(enabled(&disabled), Outcome::Broken, "is Disabled");
+        assert_found(enabled(&disabled), CheckOutcome::Broken, "is Disabled");
         for state in ["Enabling", "Updating"] {
             let on_the_way = with_mapping(|mapping| mapping.state = state.into());
-            assert_found(enabled(&on_the_way), Outcome::Ok, state);
+            assert_found(enabled(&on_the_way), CheckOutcome::Ok, state);
         }
         for check in [partial_responses, batch_size, no_window, concurrency] {
-            assert_found(check(&none), Outcome::Skipped, "CB001");
+            assert_found(check(&none), CheckOutcome::Skipped, "CB001");
         }
     }
 
@@ -326,38 +326,46 @@ mod tests {
     fn a_mapping_of_another_queue_is_found() {
         let mut other = healthy();
         other.mappings.as_mut().unwrap()[0].queue_arn = "arn:aws:sqs:eu-west-1:123456789012:dead".into();
-        assert_found(no_other_queue(&other), Outcome::Broken, ":dead");
+        assert_found(no_other_queue(&other), CheckOutcome::Broken, ":dead");
     }
 
     #[test]
     fn partial_responses_are_on() {
         let off = with_mapping(|mapping| mapping.reports_failures = false);
-        assert_found(partial_responses(&off), Outcome::Broken, "ReportBatchItemFailures is off");
+        assert_found(partial_responses(&off), CheckOutcome::Broken, "ReportBatchItemFailures is off");
     }
 
     #[test]
     fn batches_are_of_ten_and_not_waited_for() {
         for size in [1, 9, 11] {
             let other = with_mapping(|mapping| mapping.batch_size = size);
-            assert_found(batch_size(&other), Outcome::Warning, &format!("batch size is {size}"));
+            assert_found(batch_size(&other), CheckOutcome::Warning, &format!("batch size is {size}"));
         }
         let window = with_mapping(|mapping| mapping.window = Duration::from_secs(20));
-        assert_found(no_window(&window), Outcome::Warning, "20 s");
+        assert_found(no_window(&window), CheckOutcome::Warning, "20 s");
     }
 
     #[test]
     fn the_concurrency_is_the_handlers() {
         let limited = |limit| with_mapping(|mapping| mapping.maximum_concurrency = limit);
-        assert_found(concurrency(&limited(Some(9))), Outcome::Warning, "is 9, but the handler assumes 10");
-        assert_found(concurrency(&limited(Some(11))), Outcome::Broken, "is 11, but the handler assumes 10");
+        assert_found(
+            concurrency(&limited(Some(9))),
+            CheckOutcome::Warning,
+            "is 9, but the handler assumes 10",
+        );
+        assert_found(
+            concurrency(&limited(Some(11))),
+            CheckOutcome::Broken,
+            "is 11, but the handler assumes 10",
+        );
         assert_found(
             concurrency(&limited(None)),
-            Outcome::Broken,
+            CheckOutcome::Broken,
             "has no MaximumConcurrency, but the handler assumes 10",
         );
         let mut set = limited(Some(25));
         set.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), "25".into());
-        assert_found(concurrency(&set), Outcome::Ok, "25");
+        assert_found(concurrency(&set), CheckOutcome::Ok, "25");
     }
 
     #[test]
@@ -369,15 +377,15 @@ mod tests {
             facts.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), assumed.into());
             concurrency(&facts)
         };
-        assert_found(judged(3, "30"), Outcome::Ok, "30");
-        assert_found(judged(2, "30"), Outcome::Warning, "2 provisioned pollers come to 20, but");
-        assert_found(judged(3, "10"), Outcome::Broken, "3 provisioned pollers come to 30, but");
+        assert_found(judged(3, "30"), CheckOutcome::Ok, "30");
+        assert_found(judged(2, "30"), CheckOutcome::Warning, "2 provisioned pollers come to 20, but");
+        assert_found(judged(3, "10"), CheckOutcome::Broken, "3 provisioned pollers come to 30, but");
         let fix = |pollers| judged(pollers, "10").unwrap().fix.unwrap().to_string();
         assert!(fix(3).contains(r#""MAXIMUM_CONCURRENCY":"30""#), "{}", fix(3));
         let lowered = fix(200);
         assert!(lowered.ends_with("MaximumPollers=100"), "{lowered}");
         let found = "come to 2000, but the handler assumes 10 of at most 1000";
-        assert_found(judged(200, "10"), Outcome::Broken, found);
+        assert_found(judged(200, "10"), CheckOutcome::Broken, found);
     }
 
     fn with_queue(change: impl FnOnce(&mut QueueSettings)) -> Facts {
@@ -390,30 +398,30 @@ mod tests {
     fn the_queues_are_two_and_standard() {
         let mut same = healthy();
         same.deployment.dead_letter_queue = same.deployment.retry_queue.clone();
-        assert_found(two_standard_queues(&same), Outcome::Broken, "retries is both");
+        assert_found(two_standard_queues(&same), CheckOutcome::Broken, "retries is both");
         let mut fifo = healthy();
         fifo.deployment.dead_letter_queue = Queue::sample("dead.fifo");
-        assert_found(two_standard_queues(&fifo), Outcome::Broken, "dead.fifo is a FIFO queue");
+        assert_found(two_standard_queues(&fifo), CheckOutcome::Broken, "dead.fifo is a FIFO queue");
         fifo.deployment.retry_queue = Queue::sample("retries-too.fifo");
         fifo.deployment.dead_letter_queue = Queue::sample("dead");
-        assert_found(two_standard_queues(&fifo), Outcome::Broken, "retries-too.fifo is a FIFO queue");
+        assert_found(two_standard_queues(&fifo), CheckOutcome::Broken, "retries-too.fifo is a FIFO queue");
     }
 
     #[test]
     fn the_visibility_timeout_fits_the_handler_and_the_receives() {
         let hiding = |seconds| with_queue(|queue| queue.visibility = Duration::from_secs(seconds));
         for (seconds, outcome, words) in [
-            (30, Outcome::Broken, "30 s, under 6 times the handler's timeout of 60 s"),
-            (1_209, Outcome::Broken, "1209 s, so 1000 receives take less than 14 days"),
-            (1_210, Outcome::Ok, "1210 s"),
-            (1_230, Outcome::Ok, "1230 s"),
-            (1_231, Outcome::Warning, "1231 s, but the handler assumes 1230"),
+            (30, CheckOutcome::Broken, "30 s, under 6 times the handler's timeout of 60 s"),
+            (1_209, CheckOutcome::Broken, "1209 s, so 1000 receives take less than 14 days"),
+            (1_210, CheckOutcome::Ok, "1210 s"),
+            (1_230, CheckOutcome::Ok, "1230 s"),
+            (1_231, CheckOutcome::Warning, "1231 s, but the handler assumes 1230"),
         ] {
             assert_found(visibility(&hiding(seconds)), outcome, words);
         }
         let mut slow = hiding(1_230);
         slow.deployment.timeout = Duration::from_secs(300);
-        assert_found(visibility(&slow), Outcome::Broken, "under 6 times");
+        assert_found(visibility(&slow), CheckOutcome::Broken, "under 6 times");
         let fixed = visibility(&slow).unwrap().fix.unwrap().to_string();
         assert!(fixed.ends_with("VisibilityTimeout=1800"), "{fixed}");
     }
@@ -421,36 +429,36 @@ mod tests {
     #[test]
     fn sqs_redrives_after_a_thousand_receives() {
         let without = with_queue(|queue| queue.redrive = None);
-        assert_found(receives(&without), Outcome::Warning, "no redrive policy");
-        assert_found(redrive_target(&without), Outcome::Skipped, "CB012");
+        assert_found(receives(&without), CheckOutcome::Warning, "no redrive policy");
+        assert_found(redrive_target(&without), CheckOutcome::Skipped, "CB012");
         let few = with_queue(|queue| queue.redrive.as_mut().unwrap().max_receive_count = 999);
-        assert_found(receives(&few), Outcome::Broken, "999 receives");
+        assert_found(receives(&few), CheckOutcome::Broken, "999 receives");
         let elsewhere = with_queue(|queue| {
             let target_arn = "arn:aws:sqs:eu-west-1:123456789012:other".into();
             queue.redrive = Some(Redrive { target_arn, max_receive_count: 1_000 });
         });
-        assert_found(redrive_target(&elsewhere), Outcome::Broken, "SQS redrives to arn:aws:sqs");
-        assert_found(receives(&elsewhere), Outcome::Ok, "1000 receives");
+        assert_found(redrive_target(&elsewhere), CheckOutcome::Broken, "SQS redrives to arn:aws:sqs");
+        assert_found(receives(&elsewhere), CheckOutcome::Ok, "1000 receives");
     }
 
     #[test]
     fn both_queues_keep_for_14_days() {
         let short = Duration::from_secs(4 * 86_400);
         let retries = with_queue(|queue| queue.retention = short);
-        assert_found(retention(&retries), Outcome::Broken, "the retry queue keeps messages for 4d");
+        assert_found(retention(&retries), CheckOutcome::Broken, "the retry queue keeps messages for 4d");
         let mut dead = healthy();
         dead.dead_letter_queue.as_mut().unwrap().retention = short;
-        assert_found(retention(&dead), Outcome::Warning, "the dead-letter queue keeps messages for 4d");
+        assert_found(retention(&dead), CheckOutcome::Warning, "the dead-letter queue keeps messages for 4d");
     }
 
     #[test]
     fn both_queues_take_the_largest_message() {
         let retries = with_queue(|queue| queue.largest_message = 262_144);
         let found = "the retry queue accepts at most 262144 bytes per message";
-        assert_found(largest_message(&retries), Outcome::Broken, found);
+        assert_found(largest_message(&retries), CheckOutcome::Broken, found);
         let mut dead = healthy();
         dead.dead_letter_queue.as_mut().unwrap().largest_message = 1_048_575;
-        assert_found(largest_message(&dead), Outcome::Broken, "the dead-letter queue accepts");
+        assert_found(largest_message(&dead), CheckOutcome::Broken, "the dead-letter queue accepts");
         let fix = largest_message(&dead).unwrap().fix.unwrap().to_string();
         assert!(fix.ends_with("/dead --attributes MaximumMessageSize=1048576"), "{fix}");
     }

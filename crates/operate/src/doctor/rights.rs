@@ -93,10 +93,9 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
 }
 
 /// Checks that the handler may invoke the function. The usual fix is `attach`, whose step
-/// [`Attachment::allow_invoking`] adds the permission. If `attach` may be unable to add it, because a stack owns the
-/// handler's role, the fix is a separate policy. The fix is also a separate policy if the function is not attached:
-/// while a function is being detached, its waiting events need the permission, but `attach` would attach the function
-/// again.
+/// [`Attachment::allow_invoking`] adds the permission. The fix is a separate policy if `attach` may be unable to add
+/// the permission (because a stack owns the handler's role), or if the function is not attached. While a function is
+/// being detached, its waiting events still need the permission, but `attach` would attach the function again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
@@ -135,7 +134,7 @@ pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static st
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if it has an Allow statement, because it may then allow an action that the role's
+/// Names the queue's own policy if it has an Allow statement, and may therefore allow an action that the role's
 /// policies do not allow. Otherwise, returns `None`.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
@@ -198,7 +197,7 @@ mod tests {
     use crate::aws::Verdict;
     use crate::deployment::queue::CustomerKey;
     use crate::deployment::queue::Queue;
-    use crate::doctor::judgement::Outcome;
+    use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::sample::{assert_found, healthy, right};
     use crate::failure::Failure;
 
@@ -216,9 +215,9 @@ mod tests {
 
     #[test]
     fn all_must_be_allowed() {
-        assert_found(of_rights(&[Verdict::Allowed; 2], None), Outcome::Ok, "sqs:SendMessage");
+        assert_found(of_rights(&[Verdict::Allowed; 2], None), CheckOutcome::Ok, "sqs:SendMessage");
         let found = "no policy of role allows sqs:SendMessage on arn:aws:sqs:::retries";
-        assert_found(of_rights(&[Verdict::Allowed, Verdict::NotAllowed], None), Outcome::Broken, found);
+        assert_found(of_rights(&[Verdict::Allowed, Verdict::NotAllowed], None), CheckOutcome::Broken, found);
     }
 
     #[test]
@@ -233,12 +232,12 @@ mod tests {
         let other = Some("the key's own policy");
         assert_found(
             of_rights(&[Verdict::NotAllowed], other),
-            Outcome::Warning,
+            CheckOutcome::Warning,
             "; the key's own policy may",
         );
         assert_found(
             of_rights(&[Verdict::Denied], other),
-            Outcome::Broken,
+            CheckOutcome::Broken,
             "a policy denies sqs:SendMessage on",
         );
     }
@@ -252,13 +251,13 @@ mod tests {
     #[test]
     fn each_right_of_the_handler_is_needed() {
         for need in &OF_HANDLER {
-            assert_found(of_handler(&healthy(), need.check), Outcome::Ok, "");
+            assert_found(of_handler(&healthy(), need.check), CheckOutcome::Ok, "");
             let mut facts = healthy();
             let rights = facts.rights.get_mut(need.check).unwrap();
             refused(rights);
             let action = rights.as_ref().unwrap()[0].action;
             // A missing permission on a key is only a warning, because the key's own policy may allow the action.
-            let without = if need.on == Resource::Keys { Outcome::Warning } else { need.without };
+            let without = if need.on == Resource::Keys { CheckOutcome::Warning } else { need.without };
             assert_found(of_handler(&facts, need.check), without, action);
             facts.rights.insert(need.check, Err(Failure::could_not("simulate denied")));
             assert!(of_handler(&facts, need.check).is_err());
@@ -275,7 +274,7 @@ mod tests {
             .insert("CB033", Ok(vec![Right { verdict, ..right("role", "logs:PutLogEvents", &sample) }]));
         assert_found(
             of_handler(&facts, "CB033"),
-            Outcome::Warning,
+            CheckOutcome::Warning,
             "no policy of role allows logs:PutLogEvents on arn:group:*",
         );
         let fix = of_handler(&facts, "CB033").unwrap().fix.unwrap().to_string();
@@ -304,17 +303,17 @@ mod tests {
             let key = CustomerKey { arn: "arn:key".into(), state };
             facts.retry_queue.as_mut().unwrap().key = Ok(Some(key.clone()));
             facts.attachment().key = Ok(Some(key.clone()));
-            assert_found(of_handler(&facts, "CB035"), Outcome::Broken, found);
+            assert_found(of_handler(&facts, "CB035"), CheckOutcome::Broken, found);
             assert_eq!(of_handler(&facts, "CB035").unwrap().fix.unwrap().to_string(), fix);
-            assert_found(judged(function_uses_key, &facts), Outcome::Skipped, "CB035");
+            assert_found(judged(function_uses_key, &facts), CheckOutcome::Skipped, "CB035");
             facts.retry_queue.as_mut().unwrap().key = Ok(None);
             facts.dead_letter_queue.as_mut().unwrap().key = Ok(Some(key));
-            assert_found(of_handler(&facts, "CB035"), Outcome::Broken, "dead: the");
+            assert_found(of_handler(&facts, "CB035"), CheckOutcome::Broken, "dead: the");
         }
         let mut usable = healthy();
         let key = CustomerKey { arn: "arn:key".into(), state: Some("Enabled".into()) };
         usable.retry_queue.as_mut().unwrap().key = Ok(Some(key));
-        assert_found(of_handler(&usable, "CB035"), Outcome::Ok, "kms:Decrypt");
+        assert_found(of_handler(&usable, "CB035"), CheckOutcome::Ok, "kms:Decrypt");
     }
 
     #[test]
@@ -322,16 +321,16 @@ mod tests {
         let mut facts = healthy();
         refused(facts.rights.get_mut("CB030").unwrap());
         facts.retry_queue.as_mut().unwrap().allows_by_itself = true;
-        assert_found(of_handler(&facts, "CB030"), Outcome::Warning, "the queue's own policy may");
+        assert_found(of_handler(&facts, "CB030"), CheckOutcome::Warning, "the queue's own policy may");
     }
 
     #[test]
     fn unused_resource_needs_no_right() {
         let mut facts = healthy();
         facts.rights.insert("CB034", Ok(Vec::new()));
-        assert_found(of_handler(&facts, "CB034"), Outcome::Skipped, "PAUSES is not set");
+        assert_found(of_handler(&facts, "CB034"), CheckOutcome::Skipped, "PAUSES is not set");
         facts.rights.insert("CB035", Ok(Vec::new()));
-        assert_found(of_handler(&facts, "CB035"), Outcome::Ok, "SQS manages");
+        assert_found(of_handler(&facts, "CB035"), CheckOutcome::Ok, "SQS manages");
     }
 
     fn judged(check: fn(&Facts, &Attachment) -> Judged, facts: &Facts) -> Judged {
@@ -352,8 +351,8 @@ mod tests {
     fn its_role_may_send_to_the_retry_queue() {
         let cannot = with(|attachment| refused(&mut attachment.send));
         let found = "no policy of orders-role allows sqs:SendMessage";
-        assert_found(judged(function_sends, &cannot), Outcome::Broken, found);
-        assert_found(judged(function_sends, &healthy()), Outcome::Ok, "sqs:SendMessage");
+        assert_found(judged(function_sends, &cannot), CheckOutcome::Broken, found);
+        assert_found(judged(function_sends, &healthy()), CheckOutcome::Ok, "sqs:SendMessage");
     }
 
     #[test]
@@ -376,13 +375,13 @@ mod tests {
 
     #[test]
     fn its_role_may_use_the_queues_key() {
-        assert_found(judged(function_uses_key, &healthy()), Outcome::Ok, "SQS manages");
+        assert_found(judged(function_uses_key, &healthy()), CheckOutcome::Ok, "SQS manages");
         let mut rights = Ok(vec![right("orders-role", "kms:GenerateDataKey", "arn:key")]);
         let may = with(|attachment| attachment.use_key = rights.clone());
-        assert_found(judged(function_uses_key, &may), Outcome::Ok, "kms:GenerateDataKey");
+        assert_found(judged(function_uses_key, &may), CheckOutcome::Ok, "kms:GenerateDataKey");
         refused(&mut rights);
         let cannot = with(|attachment| attachment.use_key = rights);
-        assert_found(judged(function_uses_key, &cannot), Outcome::Warning, "the key's own policy may");
+        assert_found(judged(function_uses_key, &cannot), CheckOutcome::Warning, "the key's own policy may");
     }
 
     #[test]
@@ -393,11 +392,11 @@ mod tests {
             judged(is_on_allow_list, &facts)
         };
         let arn = |rest: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{rest}");
-        assert_found(set(&arn("payments")), Outcome::Broken, "does not allow arn:aws:lambda");
-        assert_found(set(&arn("orders:live")), Outcome::Broken, "orders:$LATEST");
-        assert_found(set(""), Outcome::Broken, "TARGET_FUNCTIONS is empty");
-        assert_found(set(&arn("ord*")), Outcome::Ok, "allows it");
-        assert_found(set("orders"), Outcome::Skipped, "CB020");
+        assert_found(set(&arn("payments")), CheckOutcome::Broken, "does not allow arn:aws:lambda");
+        assert_found(set(&arn("orders:live")), CheckOutcome::Broken, "orders:$LATEST");
+        assert_found(set(""), CheckOutcome::Broken, "TARGET_FUNCTIONS is empty");
+        assert_found(set(&arn("ord*")), CheckOutcome::Ok, "allows it");
+        assert_found(set("orders"), CheckOutcome::Skipped, "CB020");
     }
 
     #[test]
@@ -447,7 +446,11 @@ mod tests {
     #[test]
     fn the_handler_may_invoke_it() {
         let cannot = with(|attachment| refused(&mut attachment.invoke));
-        assert_found(judged(handler_invokes, &cannot), Outcome::Broken, "allows lambda:InvokeFunction on");
-        assert_found(judged(handler_invokes, &healthy()), Outcome::Ok, "lambda:InvokeFunction");
+        assert_found(
+            judged(handler_invokes, &cannot),
+            CheckOutcome::Broken,
+            "allows lambda:InvokeFunction on",
+        );
+        assert_found(judged(handler_invokes, &healthy()), CheckOutcome::Ok, "lambda:InvokeFunction");
     }
 }

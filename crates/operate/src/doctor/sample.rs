@@ -12,10 +12,10 @@ use crate::deployment::Deployment;
 use crate::deployment::queue::Queue;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
-use crate::doctor::facts::functions::Function;
+use crate::doctor::facts::functions::CheckedFunction;
 use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::{QueueSettings, Redrive};
-use crate::doctor::judgement::{Judged, Outcome};
+use crate::doctor::judgement::{CheckOutcome, Judged};
 use crate::function::Target;
 use crate::metrics::Dropped;
 use crate::rights::{Right, Rights};
@@ -71,7 +71,7 @@ impl Facts {
     }
 }
 
-/// A consumer without problems that reads the queue `orders`.
+/// A healthy consumer that reads the queue `orders`.
 pub(crate) fn consumer() -> Consumer {
     let queue = |name: &str| Ok(ReadQueue { queue: Queue::sample(name), settings: settings(None) });
     Consumer {
@@ -90,7 +90,7 @@ pub(crate) fn consumer() -> Consumer {
 
 /// Asserts that a check has this outcome, and that the facts found contain `words`.
 #[track_caller]
-pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
+pub(crate) fn assert_found(judged: Judged, outcome: CheckOutcome, words: &str) {
     let judgement = judged.unwrap();
     assert_eq!(judgement.outcome, outcome, "{judgement:?}");
     assert!(judgement.found.to_string().contains(words), "{judgement:?}");
@@ -147,7 +147,7 @@ fn target(name: &str, arn: &str) -> Target {
     }
 }
 
-fn orders() -> Function {
+fn orders() -> CheckedFunction {
     let target = target("orders", ORDERS);
     let list_owner = ListOwner::Parameter { stack: "comeback".into(), value: ORDERS.into() };
     let attachment = Attachment {
@@ -155,7 +155,7 @@ fn orders() -> Function {
         invoke: of_handler("lambda:InvokeFunction", ORDERS),
         ..Attachment::unread(Deployment::sample(), target.clone(), list_owner)
     };
-    Function {
+    CheckedFunction {
         name: "orders".into(),
         arn: ORDERS.into(),
         target: Ok(Some(target)),

@@ -13,9 +13,9 @@ use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 /// The end, spread and reason that an operator sets for a pause. If a field is `None`, an open pause keeps its value,
 /// and a new pause gets the default.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct PauseTerms {
     /// The planned end of the pause.
-    pub end: Option<End>,
+    pub end: Option<PauseEnd>,
     /// The time over which the held events are retried after the pause ends.
     pub spread: Option<Duration>,
     /// The reason for the pause. A new pause must have a reason.
@@ -24,19 +24,19 @@ pub struct Wanted {
 
 /// The time when a pause ends automatically, without `comeback resume`.
 #[derive(Clone, Copy, Debug)]
-pub enum End {
+pub enum PauseEnd {
     /// The pause ends at this time.
     At(Timestamp),
     /// The pause ends this long after the operator's confirmation.
     After(Duration),
 }
 
-impl Wanted {
+impl PauseTerms {
     /// The flags of `comeback pause` that set the end and the spread.
     pub fn flags(&self) -> Vec<String> {
         let end = self.end.map(|end| match end {
-            End::At(until) => flag("until", &until.to_string()),
-            End::After(length) => flag("for", &durations::flag(length)),
+            PauseEnd::At(until) => flag("until", &until.to_string()),
+            PauseEnd::After(length) => flag("for", &durations::flag(length)),
         });
         let spread = self.spread.map(|spread| flag("spread", &durations::flag(spread)));
         end.into_iter().chain(spread).collect()
@@ -52,8 +52,8 @@ impl Wanted {
         now: Timestamp,
     ) -> Result<Pause, Failure> {
         let end = self.end.map(|end| match end {
-            End::At(end) => end.rounded_up_to_secs(),
-            End::After(length) => now.saturating_add(length).rounded_up_to_secs(),
+            PauseEnd::At(end) => end.rounded_up_to_secs(),
+            PauseEnd::After(length) => now.saturating_add(length).rounded_up_to_secs(),
         });
         let chosen = self.spread.map(|spread| Duration::from_secs(spread.as_secs()));
         let pause = match open {
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    fn wanted(end: Option<End>) -> Wanted {
-        Wanted { end, why: Some("a bad deploy".into()), ..Wanted::default() }
+    fn wanted(end: Option<PauseEnd>) -> PauseTerms {
+        PauseTerms { end, why: Some("a bad deploy".into()), ..PauseTerms::default() }
     }
 
     fn orders() -> PauseTarget {
@@ -222,21 +222,21 @@ mod tests {
             |end, now| wanted(Some(end)).pause(&orders(), None, "ops", at(now)).unwrap_err().to_string();
         let ended = "the pause would end at 2023-11-14T22:13:30.000Z, not after its start at \
                      2023-11-14T22:13:30.000Z; choose a later end";
-        assert_eq!(refused(End::At(at(10)), 10), ended, "it has passed by the time of the answer");
+        assert_eq!(refused(PauseEnd::At(at(10)), 10), ended, "it has passed by the time of the answer");
         let fortnight = Duration::from_secs(14 * 86_400);
-        assert!(wanted(Some(End::After(fortnight))).pause(&orders(), None, "ops", at(10)).is_ok());
-        let long = refused(End::After(fortnight + Duration::from_secs(1)), 10);
+        assert!(wanted(Some(PauseEnd::After(fortnight))).pause(&orders(), None, "ops", at(10)).is_ok());
+        let long = refused(PauseEnd::After(fortnight + Duration::from_secs(1)), 10);
         assert!(long.contains("more than 14 days after 2023-11-14T22:13:30.000Z"), "{long}");
         let spread = Some(Duration::from_secs(1_209_601));
-        let wide = Wanted { spread, ..wanted(None) }.pause(&orders(), None, "ops", at(10)).unwrap_err();
+        let wide = PauseTerms { spread, ..wanted(None) }.pause(&orders(), None, "ops", at(10)).unwrap_err();
         assert_eq!(wide.to_string(), "the spread is 1209601 s; it must be at most 1209600 s (14 days)");
-        let unsaid = Wanted::default().pause(&orders(), None, "ops", at(10)).unwrap_err().to_string();
+        let unsaid = PauseTerms::default().pause(&orders(), None, "ops", at(10)).unwrap_err().to_string();
         assert_eq!(unsaid, "orders is not paused; a new pause needs --reason");
     }
 
     #[test]
     fn an_end_counts_from_the_answer() {
-        let end = Some(End::After(Duration::from_secs(60)));
+        let end = Some(PauseEnd::After(Duration::from_secs(60)));
         let until = |now| wanted(end).pause(&orders(), None, "ops", at(now)).unwrap().until;
         assert_eq!([until(10), until(70)], [Some(at(70)), Some(at(130))]);
     }
@@ -244,15 +244,15 @@ mod tests {
     #[test]
     fn an_open_pause_is_changed_and_keeps_the_rest() {
         let open = pause(ORDERS, 10, Some(50));
-        let change = Wanted {
-            end: Some(End::At(at(90))),
+        let change = PauseTerms {
+            end: Some(PauseEnd::At(at(90))),
             spread: Some(Duration::from_secs(7)),
             why: Some("late".into()),
         };
         let changed = change.pause(&orders(), Some(&open), "ben", at(30)).unwrap();
         let spread = Duration::from_secs(7);
         assert_eq!(changed, Pause { spread, why: Some("late".into()), ..pause(ORDERS, 10, Some(90)) });
-        assert_eq!(Wanted::default().pause(&orders(), Some(&open), "ben", at(30)).unwrap(), open);
+        assert_eq!(PauseTerms::default().pause(&orders(), Some(&open), "ben", at(30)).unwrap(), open);
         let pauses = Pauses::default().with([pause("*", 5, None), pause(ORDERS, 0, Some(5)), open]);
         let expected =
             Pauses::default().with([pause("*", 5, None), pause(ORDERS, 0, Some(5)), changed.clone()]);

@@ -20,7 +20,7 @@ use crate::text::Text;
 pub(crate) struct Entry {
     at: Timestamp,
     by: Option<String>,
-    what: What,
+    what: PauseEvent,
     /// The ARN of the paused function, or `*` for every function. `None` if the parameter's text cannot be parsed.
     target: Option<String>,
     until: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum What {
+enum PauseEvent {
     Paused,
     Changed,
     Resumed,
@@ -62,12 +62,12 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
             by: version.by.as_deref().map(user_name).map(ToOwned::to_owned).or_else(|| pause?.by.clone()),
             what,
             target: pause.map(|pause| pause.target.to_string()),
-            until: pause.filter(|_| what != What::Resumed).and_then(|pause| pause.until),
-            spread_seconds: pause.filter(|_| what != What::Resumed).map(|pause| pause.spread.as_secs()),
+            until: pause.filter(|_| what != PauseEvent::Resumed).and_then(|pause| pause.until),
+            spread_seconds: pause.filter(|_| what != PauseEvent::Resumed).map(|pause| pause.spread.as_secs()),
             why: pause.and_then(|pause| pause.why.clone()),
         };
         let Ok(pauses) = Pauses::read(&version.text) else {
-            entries.push(entry(What::Unreadable, None));
+            entries.push(entry(PauseEvent::Unreadable, None));
             continue;
         };
         // Only an open pause names its operator. The end of a pause comes from the operator's clock, but the time of a
@@ -78,15 +78,18 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
         if is_known {
             for pause in &open {
                 match before.iter().find(|earlier: &&Pause| earlier.target == pause.target) {
-                    None => entries.push(entry(What::Paused, Some(pause))),
-                    Some(earlier) if earlier != pause => entries.push(entry(What::Changed, Some(pause))),
+                    None => entries.push(entry(PauseEvent::Paused, Some(pause))),
+                    Some(earlier) if earlier != pause => {
+                        entries.push(entry(PauseEvent::Changed, Some(pause)))
+                    }
                     Some(_) => {}
                 }
             }
             let is_gone = |earlier: &&Pause| {
                 !earlier.is_over(at) && !open.iter().any(|pause| pause.target == earlier.target)
             };
-            entries.extend(before.iter().filter(is_gone).map(|pause| entry(What::Resumed, Some(pause))));
+            entries
+                .extend(before.iter().filter(is_gone).map(|pause| entry(PauseEvent::Resumed, Some(pause))));
         }
         before = open;
     }
@@ -103,15 +106,15 @@ pub(crate) fn layout(entries: &[Entry]) -> Layout {
     let mut table = Table::new(["when", "who", "what", "function", "until", "spread", "why"]);
     for entry in entries {
         let what = match entry.what {
-            What::Paused => "paused",
-            What::Changed => "changed",
-            What::Resumed => "resumed",
-            What::Unreadable => "wrote an unreadable text",
+            PauseEvent::Paused => "paused",
+            PauseEvent::Changed => "changed",
+            PauseEvent::Resumed => "resumed",
+            PauseEvent::Unreadable => "wrote an unreadable text",
         };
         let until = match (entry.what, entry.until) {
             (_, Some(until)) => until.into(),
-            (What::Paused | What::Changed, None) => "resume".into(),
-            (What::Resumed | What::Unreadable, None) => Text::default(),
+            (PauseEvent::Paused | PauseEvent::Changed, None) => "resume".into(),
+            (PauseEvent::Resumed | PauseEvent::Unreadable, None) => Text::default(),
         };
         let spread = entry.spread_seconds.map(|it| durations::text(Duration::from_secs(it)));
         table.row([
@@ -182,11 +185,11 @@ mod tests {
         let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
         // The pause that covers every function reached its planned end, so nobody resumed it.
         let expected = [
-            entry("anna", What::Paused, "orders", None),
-            entry("ben", What::Paused, "*", Some(at(60))),
-            entry("ben", What::Changed, "orders", Some(at(500))),
-            entry("carl", What::Resumed, "orders", None),
-            entry("dora", What::Unreadable, "", None),
+            entry("anna", PauseEvent::Paused, "orders", None),
+            entry("ben", PauseEvent::Paused, "*", Some(at(60))),
+            entry("ben", PauseEvent::Changed, "orders", Some(at(500))),
+            entry("carl", PauseEvent::Resumed, "orders", None),
+            entry("dora", PauseEvent::Unreadable, "", None),
         ];
         assert_eq!(said(&versions), expected);
         assert_eq!((newest_readable(&versions), newest_readable(&versions[4..])), (Some(4), None));

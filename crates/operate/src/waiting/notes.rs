@@ -12,7 +12,7 @@ use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 impl Reading {
     /// Returns true if the log was read far enough back to find the last line about every waiting event.
@@ -162,14 +162,14 @@ impl Reading {
 
     /// The functions in the filter that no log line mentions. The second value of each pair is true if the handler
     /// retries the function.
-    fn unlogged<'w>(&self, wanted: &'w Wanted) -> impl Iterator<Item = (&'w FunctionName, bool)> {
+    fn unlogged<'w>(&self, wanted: &'w WaitingFilter) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
     /// The notes on aliases and versions in the filter that no log line mentions. Such a qualifier may be misspelled,
     /// and the allow-list usually matches even qualifiers that do not exist.
-    pub(super) fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = Text> {
+    pub(super) fn unlogged_qualifiers(&self, wanted: &WaitingFilter) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
         unlogged.map(|(function, _)| {
@@ -179,7 +179,7 @@ impl Reading {
     }
 
     /// Fails if the filter names functions that the handler does not retry and that no log line mentions.
-    pub(super) fn unknown_functions(&self, wanted: &Wanted) -> Result<(), Failure> {
+    pub(super) fn unknown_functions(&self, wanted: &WaitingFilter) -> Result<(), Failure> {
         let name = |function: &FunctionName| match function.place {
             Some(_) => self.deployment.arn_of(function).to_string(),
             None => function.to_string(),
@@ -336,14 +336,16 @@ mod tests {
         let reading = reading(Depth::default());
         let unknown = |names: &[&str]| {
             let functions = names.iter().map(|name| name.parse().unwrap()).collect();
-            reading.unknown_functions(&Wanted { functions, ..Wanted::default() })
+            reading.unknown_functions(&WaitingFilter { functions, ..WaitingFilter::default() })
         };
         assert_eq!(unknown(&["orders"]), Ok(()));
         let elsewhere = ORDERS.replace("eu-west-1", "eu-west-2");
         let error = unknown(&[&elsewhere]).unwrap_err().to_string();
         assert!(error.contains(&format!("does not retry {elsewhere},")), "{error}");
         let functions = ["orders", "orders:lvie"].map(|name| name.parse().unwrap()).into();
-        let notes = said(reading.unlogged_qualifiers(&Wanted { functions, ..Wanted::default() }).collect());
+        let notes = said(
+            reading.unlogged_qualifiers(&WaitingFilter { functions, ..WaitingFilter::default() }).collect(),
+        );
         let note = "No log line since 2026-09-14T03:12:50.000Z mentions orders:lvie; its alias or version may be \
              misspelled.";
         assert_eq!(notes, [note]);

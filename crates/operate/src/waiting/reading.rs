@@ -17,7 +17,7 @@ use crate::pauses::in_force::InForce;
 use crate::pauses::noticed_within;
 use crate::pauses::parameter::read_pauses;
 use crate::waiting::events::Waits;
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours. The handler
 /// then receives the message and logs it. If the handler is throttled, the next receive is later by the queue's
@@ -64,7 +64,7 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// The filter. Only lines about matching events are read.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a WaitingFilter,
     /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
     pub since: Option<Duration>,
     /// True to keep the messages' receipt handles for a recall.
@@ -74,7 +74,7 @@ pub struct Scope<'a> {
 impl<'a> Scope<'a> {
     /// Selects the lines about events that match the filter. Reads back as far as the longest time that an event can
     /// wait, and keeps no receipt handles.
-    pub fn of(wanted: &'a Wanted) -> Self {
+    pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }
 }
@@ -109,7 +109,7 @@ impl Reading {
         deployment: Deployment,
         now: Timestamp,
     ) -> Result<(), Failure> {
-        let wanted = Wanted::default();
+        let wanted = WaitingFilter::default();
         let scope = Scope::of(&wanted);
         let next = Self::begin(operator, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
@@ -167,7 +167,7 @@ impl Reading {
     async fn read_log(
         reading: &RefCell<Self>,
         operator: &Operator,
-        wanted: &Wanted,
+        wanted: &WaitingFilter,
         now: Timestamp,
     ) -> Result<(), Failure> {
         let (group, since) = {
@@ -200,7 +200,7 @@ impl Reading {
         Ok(())
     }
 
-    fn take(&mut self, event: &LogEvent, wanted: &Wanted) {
+    fn take(&mut self, event: &LogEvent, wanted: &WaitingFilter) {
         // A line may be read twice, because each read searches again for late lines.
         let is_new = self.until.is_none_or(|until| event.at >= until);
         let line = match LogLine::read(&event.message) {
@@ -251,7 +251,7 @@ impl Reading {
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
             return None;
         }
-        let wanted = Wanted { error: None, ..wanted.clone() };
+        let wanted = WaitingFilter { error: None, ..wanted.clone() };
         let all =
             Self::read(operator, self.deployment.clone(), Scope { wanted: &wanted, ..scope }, now).await;
         all.ok()?.waits.errors()
@@ -350,7 +350,7 @@ pub(crate) mod tests {
             aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(at, "s", line);
         };
         let deployment = async || operator.deployment().await.unwrap();
-        let wanted = Wanted::default();
+        let wanted = WaitingFilter::default();
         let scope = Scope::of(&wanted);
         arrives("k-1", 1);
         let reading = RefCell::new(Reading::read(&operator, deployment().await, scope, NOW).await.unwrap());

@@ -19,13 +19,13 @@ use crate::text::{Piece, Text};
 use crate::waiting::events::{DueRange, Group, Sorted, WaitingEvent, Why};
 use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
-use crate::waiting::wanted::Wanted;
+use crate::waiting::wanted::WaitingFilter;
 
 /// A selection of the waiting events to report.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// The filter. Only matching events are reported.
-    pub wanted: Wanted,
+    pub wanted: WaitingFilter,
     /// The range of due times. Only events that are due in the range are reported.
     pub due: DueRange,
     /// The positions of the events to list individually, in order of due time. `None` means that events are only

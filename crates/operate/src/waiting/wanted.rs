@@ -12,7 +12,7 @@ const LONGEST_PATTERN: usize = 1_024;
 /// A filter for waiting events. An event must match every field that is set. All log lines about a message name the
 /// same function, error and key, so a filter matches either all lines about a message or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WaitingFilter {
     /// The functions of the events. A name without a qualifier matches all versions and aliases. An empty list matches
     /// every function.
     pub functions: Vec<FunctionName>,
@@ -22,7 +22,7 @@ pub struct Wanted {
     pub keys: Vec<String>,
 }
 
-impl Wanted {
+impl WaitingFilter {
     /// Returns true if no field is set. Every event then matches.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
     use crate::log::test_line;
 
-    fn wanted(functions: &[&str], error: Option<&str>, keys: &[&str]) -> Wanted {
-        Wanted {
+    fn wanted(functions: &[&str], error: Option<&str>, keys: &[&str]) -> WaitingFilter {
+        WaitingFilter {
             functions: functions.iter().map(|name| name.parse().unwrap()).collect(),
             error: error.map(ToOwned::to_owned),
             keys: keys.iter().map(|key| (*key).to_owned()).collect(),
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn cloudwatch_filters_by_the_fields_of_a_line() {
         let every_line = r#"{ $.action = "*" && $.key = "*" }"#;
-        assert_eq!(Wanted::default().pattern(), every_line);
+        assert_eq!(WaitingFilter::default().pattern(), every_line);
         let arn = "arn:aws:lambda:eu-west-1:123456789012:function:billing:live";
         assert_eq!(
             wanted(&["orders", arn], Some("Time*out?"), &["k-1"]).pattern(),
@@ -137,7 +137,7 @@ mod tests {
             wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
-        // The pattern leaves out strings that CloudWatch might not match literally. Only [`Wanted::takes`] checks
+        // The pattern leaves out strings that CloudWatch might not match literally. Only [`WaitingFilter::takes`] checks
         // them.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),

@@ -11,9 +11,9 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// Mark of the cheapest policy that meets the goal, in a plan's table.
+/// Marks the cheapest policy that meets the goal, in a plan's table.
 const CHEAPEST: &str = "▸ ";
-/// Mark of the default policy, in a plan's table.
+/// Marks the default policy in a plan's table.
 const DEFAULTS: &str = "○ ";
 
 /// Describes the goal and the number of policies compared, in a headline of two lines.
@@ -116,7 +116,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// Returns the settings to deploy: those of the chosen policy, and other settings that differ from their defaults.
+/// Returns the settings to deploy: those of the chosen policy, and any others that differ from their defaults.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());

@@ -1,5 +1,5 @@
-//! Pictures of a policy's schedule, which show the time of each retry. One is for a page, the other for the file that
-//! `comeback schedule` writes. The file also shows how many events reach each retry.
+//! Draws two pictures that show when a policy retries an event. One is for a page. The other is for the file that
+//! `comeback schedule` writes, and also shows how many events reach each retry.
 
 use comeback_engine::Policy;
 use comeback_operate::durations;
@@ -34,7 +34,8 @@ pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
     })
 }
 
-/// Draws each retry as a band, which shows when nine events in ten are retried, with a point at the mean.
+/// Draws each retry as a band with a point. The band shows when nine events in ten are retried, and the point shows the
+/// mean.
 pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
     Chart {
         id: "schedule",

@@ -188,8 +188,8 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags as words of a command, without the seed and the CSV file. A report contains this
-    /// command, but must not depend on the report's own path, so the command always writes to the current folder.
+    /// Returns the given flags as words of a command, without the seed and the CSV file. A report contains this command
+    /// but must not depend on the report's path, so the command always writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);

@@ -74,7 +74,7 @@ pub struct Figure {
     pub label: String,
     /// The figure's text for each run.
     pub values: Vec<String>,
-    /// Tone of the figure, which shows whether the figure needs attention.
+    /// Tone of the figure: whether the figure needs attention.
     pub tone: Tone,
 }
 
@@ -152,8 +152,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns the costs of a run: a row with the amount and the list price for each kind of call, for the compute and for
-/// the logs, and a last row with the total price.
+/// Returns a table of a run's costs. Each kind of call, each function's compute, and the logs have a row with the
+/// amount and the list price. The last row has the total price.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {

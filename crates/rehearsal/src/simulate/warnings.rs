@@ -132,7 +132,7 @@ mod tests {
             let faults = Faults::default().with(Fault::InFlightLimit, strikes);
             too_few_pollers(&Scenario { faults, ..scenario() }, &policy(), &summary(visible(6, 61))).is_some()
         };
-        // The messages are visible from the start of minute 1 on.
+        // The messages are visible from the start of minute 1 onwards.
         assert!(filled(minutes(2)), "five minutes are left");
         assert!(!filled(minutes(2) + Duration::from_secs(1)));
     }

@@ -99,7 +99,7 @@ impl Ledger {
     }
 }
 
-pub(crate) enum End {
+pub(crate) enum EventEnd {
     Delivered,
     Waiting,
     NotArrived,
@@ -109,12 +109,12 @@ pub(crate) enum End {
 impl Life {
     /// Returns how the event ended; `None` if the event has vanished. An event with a delivered copy is delivered.
     /// Otherwise, the event is waiting while an invocation or a message carries it.
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<EventEnd> {
         match (self.delivered, self.dead_lettered) {
-            (Some(_), _) => Some(End::Delivered),
-            (None, _) if self.carriers > 0 => Some(End::Waiting),
-            (None, _) if self.arrived.is_none() => Some(End::NotArrived),
-            (None, reason) => reason.map(End::DeadLettered),
+            (Some(_), _) => Some(EventEnd::Delivered),
+            (None, _) if self.carriers > 0 => Some(EventEnd::Waiting),
+            (None, _) if self.arrived.is_none() => Some(EventEnd::NotArrived),
+            (None, reason) => reason.map(EventEnd::DeadLettered),
         }
     }
 }

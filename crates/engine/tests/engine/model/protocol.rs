@@ -55,7 +55,7 @@ pub(super) struct Invocation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum End {
+pub(super) enum InvocationEnd {
     Succeeds,
     Fails,
     FailsForGood,
@@ -180,13 +180,13 @@ impl State {
         true
     }
 
-    fn run(&mut self, invocation: Invocation, end: End) {
+    fn run(&mut self, invocation: Invocation, end: InvocationEnd) {
         let Invocation { after: Failed { event, .. }, function, payload, .. } = invocation;
         let record = body(&payload).replace(TARGET, &function);
         match end {
-            End::Succeeds => self.ends[event].0 += 1,
-            End::Fails => self.fail(Failed { event, for_good: false }, &record),
-            End::FailsForGood => {
+            InvocationEnd::Succeeds => self.ends[event].0 += 1,
+            InvocationEnd::Fails => self.fail(Failed { event, for_good: false }, &record),
+            InvocationEnd::FailsForGood => {
                 self.fail(Failed { event, for_good: true }, &replaced(&record, "Timeout", FATAL));
             }
         }
@@ -216,7 +216,7 @@ pub(super) enum Action {
     /// The queue delivers a hidden message, as standard queues do now and then.
     ReceiveDuplicate(usize),
     Handle(usize, Option<Fault>),
-    Run(usize, End),
+    Run(usize, InvocationEnd),
     WaitForVisible,
     Outage,
 }
@@ -258,7 +258,10 @@ impl Model for Protocol {
             actions.extend(faults.map(|fault| Action::Handle(place, Some(fault))));
         }
         for place in 0..state.invocations.len() {
-            actions.extend([End::Succeeds, End::Fails, End::FailsForGood].map(|end| Action::Run(place, end)));
+            actions.extend(
+                [InvocationEnd::Succeeds, InvocationEnd::Fails, InvocationEnd::FailsForGood]
+                    .map(|end| Action::Run(place, end)),
+            );
         }
         let busy = actions.iter().any(|action| !matches!(action, Action::ReceiveDuplicate(_)));
         if busy && faulty {

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
 use crate::aws::{
-    Attribute, AttributeValue, EntryFailure, EntryFailureKind, EntryResults, Message, NewMessage, Paused,
-    Receive,
+    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MessageAttribute, NewMessage, Paused,
+    Receive, ReceivedMessage,
 };
 use crate::failure::Failure;
 
@@ -30,7 +30,7 @@ pub(super) async fn receive(
     url: &str,
     most: usize,
     receive: Receive,
-) -> Result<Vec<Message>, Failure> {
+) -> Result<Vec<ReceivedMessage>, Failure> {
     let call = client
         .receive_message()
         .queue_url(url)
@@ -50,10 +50,10 @@ pub(super) async fn receive(
     }
 }
 
-fn message(message: types::Message) -> Message {
+fn message(message: types::Message) -> ReceivedMessage {
     let system = message.attributes.unwrap_or_default().into_iter();
     let attributes = message.message_attributes.unwrap_or_default().into_iter();
-    Message {
+    ReceivedMessage {
         id: message.message_id.unwrap_or_default(),
         receipt_handle: message.receipt_handle,
         body: message.body,
@@ -62,8 +62,8 @@ fn message(message: types::Message) -> Message {
     }
 }
 
-fn attribute(value: MessageAttributeValue) -> Attribute {
-    Attribute {
+fn attribute(value: MessageAttributeValue) -> MessageAttribute {
+    MessageAttribute {
         data_type: value.data_type,
         value: match (value.string_value, value.binary_value) {
             (None, Some(bytes)) => AttributeValue::Bytes(bytes.into_inner()),

@@ -11,8 +11,8 @@ use super::{Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAw
 use crate::aws::simulated::function::action_of;
 use crate::aws::{
     self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions,
-    InvokeSettings, Key, LogFilter, LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm,
-    NewMessage, ParameterVersion, Paused, Receive, StackEvent, StackResource, Verdict, qualified,
+    InvokeSettings, Key, LogFilter, LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage,
+    ParameterVersion, Paused, Receive, ReceivedMessage, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -366,7 +366,12 @@ impl Aws for SimulatedAws {
         self.call("sqs:GetQueueAttributes", url, effect).await
     }
 
-    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure> {
+    async fn receive(
+        &self,
+        url: &str,
+        most: usize,
+        receive: Receive,
+    ) -> Result<Vec<ReceivedMessage>, Failure> {
         let action = "sqs:ReceiveMessage";
         let is_answer_lost = self.arrive(action, url).await?;
         let until = self.time().saturating_add(receive.wait);

@@ -10,7 +10,7 @@ use comeback_timelapse::OperatedDeployment;
 use serde_json::Value;
 
 use crate::aws::simulated::calls::entry;
-use crate::aws::{EntryFailure, EntryFailureKind, Message, NewMessage};
+use crate::aws::{EntryFailure, EntryFailureKind, NewMessage, ReceivedMessage};
 use crate::deployment::queue::Depth;
 
 /// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
@@ -163,7 +163,7 @@ impl Queue {
         now: Timestamp,
         most: usize,
         visibility: Duration,
-    ) -> (Vec<Message>, Vec<Stored>) {
+    ) -> (Vec<ReceivedMessage>, Vec<Stored>) {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
         let redrive = self.redrive();
@@ -187,7 +187,7 @@ impl Queue {
         (received, moved)
     }
 
-    fn hand_out(&mut self, now: Timestamp, key: u64, visibility: Duration) -> Message {
+    fn hand_out(&mut self, now: Timestamp, key: u64, visibility: Duration) -> ReceivedMessage {
         self.receives += 1;
         let handle = format!("{}/{key}.{}", self.name(), self.receives);
         let receive = self.receives;
@@ -368,7 +368,7 @@ impl Stored {
         self.visible_at.is_some() && self.receives > 0
     }
 
-    fn received(&self, handle: String) -> Message {
+    fn received(&self, handle: String) -> ReceivedMessage {
         let numbers = [
             ("ApproximateReceiveCount", self.receives.to_string()),
             ("ApproximateFirstReceiveTimestamp", self.first_receive.as_millis().to_string()),
@@ -378,7 +378,7 @@ impl Stored {
             [("AWSTraceHeader", &self.message.trace_header), ("DeadLetterQueueSourceArn", &self.source)];
         let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
         let system = numbers.into_iter().chain(texts).map(|(name, value)| (name.to_owned(), value));
-        Message {
+        ReceivedMessage {
             id: self.id.clone(),
             receipt_handle: Some(handle),
             body: Some(self.message.body.clone()),

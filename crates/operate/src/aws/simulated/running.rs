@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_delivery::{Answer, ErrorKind, ServiceError};
+use comeback_delivery::{EntryResult, ErrorKind, ServiceError};
 use comeback_engine::{
     Attribute, BatchEvent, DeadLetter, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp,
 };
@@ -14,7 +14,7 @@ use comeback_timelapse::{Live, Surroundings};
 use serde_json::{Value, json};
 
 use super::{Sample, State, queue_arn, queue_url};
-use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
+use crate::aws::{self, AttributeValue, EntryFailure, NewMessage, ReceivedMessage, Series};
 
 /// A running [`Sample`] deployment. Before each call to the account, the deployment catches up with the account's
 /// clock.
@@ -121,7 +121,7 @@ impl Surroundings for State {
         }
     }
 
-    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> Answer {
+    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> EntryResult {
         let hidden = self.named(Sample::RETRY_QUEUE).change_visibility(now, receipt_handle, timeout);
         hidden.map_err(|EntryFailure { code, text, .. }| ServiceError::new(ErrorKind::Refused, code, text))
     }
@@ -131,7 +131,7 @@ impl Surroundings for State {
         self.sent(now, Sample::RETRY_QUEUE, Duration::ZERO, message);
     }
 
-    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer {
+    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> EntryResult {
         let body = copy.record.body.clone();
         let trace_header = copy.record.trace_header.clone();
         let message = NewMessage { body, attributes: attributes(&copy.attributes()), trace_header };
@@ -139,7 +139,7 @@ impl Surroundings for State {
         Ok(())
     }
 
-    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> Answer {
+    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> EntryResult {
         let (body, attributes) = (dead_letter.body.clone(), attributes(&dead_letter.attributes));
         let message = NewMessage { body, attributes, trace_header: None };
         self.sent(now, Sample::DEAD_LETTER_QUEUE, Duration::ZERO, message);
@@ -173,8 +173,8 @@ impl Surroundings for State {
 }
 
 /// A message as Lambda passes it to the handler.
-fn of_lambda(message: &Message) -> Value {
-    let attributes = message.attributes.iter().map(|(name, aws::Attribute { data_type, value })| {
+fn of_lambda(message: &ReceivedMessage) -> Value {
+    let attributes = message.attributes.iter().map(|(name, aws::MessageAttribute { data_type, value })| {
         let value = match value {
             AttributeValue::Text(text) => json!({"stringValue": text, "dataType": data_type}),
             AttributeValue::Bytes(bytes) => {
@@ -196,10 +196,10 @@ fn of_lambda(message: &Message) -> Value {
 }
 
 /// Converts the handler's message attributes. The handler sets no binary attributes.
-fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::Attribute> {
+fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::MessageAttribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());
-        (it.name.to_string(), aws::Attribute { data_type: it.data_type.to_string(), value })
+        (it.name.to_string(), aws::MessageAttribute { data_type: it.data_type.to_string(), value })
     };
     of_handler.iter().map(attribute).collect()
 }

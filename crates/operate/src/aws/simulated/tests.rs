@@ -19,12 +19,12 @@ fn message(body: &str) -> NewMessage {
 }
 
 /// Receives messages from the dead-letter queue and hides them for a minute.
-async fn receive(aws: &SimulatedAws, wait: Duration) -> Vec<aws::Message> {
+async fn receive(aws: &SimulatedAws, wait: Duration) -> Vec<aws::ReceivedMessage> {
     let receive = Receive { visibility: Duration::from_secs(60), wait };
     aws.receive(&queue_url(Sample::DEAD_LETTER_QUEUE), 10, receive).await.unwrap()
 }
 
-fn handle(message: &aws::Message) -> String {
+fn handle(message: &aws::ReceivedMessage) -> String {
     message.receipt_handle.clone().unwrap()
 }
 

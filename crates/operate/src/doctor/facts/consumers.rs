@@ -13,7 +13,7 @@ use crate::failure::{Failure, seen};
 use crate::function::FunctionName;
 use crate::rights::{HIDE, Rights, SEND, ask};
 
-/// The environment variable that sets the longest retry time, by the convention of `docs/consumer.md`. The doctor
+/// The environment variable that sets the longest retry time, by the convention in `docs/consumer.md`. The doctor
 /// cannot check this time for a function whose code sets it in another way.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
@@ -50,7 +50,7 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// The longest time that a consumer retries a message, according to its environment variable `MAX_AGE`.
+/// The longest time for which a consumer retries a message, according to its environment variable `MAX_AGE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     /// The variable sets this duration.
@@ -134,8 +134,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // `max_age` accepts fewer formats than `RetryAfter`: no dates, ISO 8601 durations, comments or fractions of a
-        // second.
+        // `max_age` accepts fewer formats than `RetryAfter`. It accepts no dates, no ISO 8601 durations, no comments
+        // and no fractions of a second.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
@@ -144,8 +144,8 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// The longest time that the consumer retries a message: the variable's value, or the default if the variable is
-    /// not set or is refused.
+    /// The longest time for which the consumer retries a message: the variable's value, or the default if the variable
+    /// is not set or is refused.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

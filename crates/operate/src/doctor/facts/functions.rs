@@ -14,9 +14,9 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
-/// A function to check, because it is attached, on the allow-list, or named by the operator.
+/// A function to check: one that is attached, on the allow-list, or named by the operator.
 #[derive(Clone, Debug)]
-pub(crate) struct Function {
+pub(crate) struct CheckedFunction {
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
@@ -40,7 +40,7 @@ pub(crate) async fn read(
     named: &[FunctionName],
     listed: &str,
     now: Timestamp,
-) -> (Vec<Function>, Result<(), Failure>) {
+) -> (Vec<CheckedFunction>, Result<(), Failure>) {
     let mut wanted = wanted(deployment, named, listed);
     let matched = deployment.matched(account).await.map(|arns| {
         for arn in arns {
@@ -77,12 +77,12 @@ pub(crate) async fn read(
             }
         }
         let dropped = Dropped::read(account, &function.name, now).await;
-        Function { name: function.name, arn: arn.clone(), target, attachments, gone, dropped }
+        CheckedFunction { name: function.name, arn: arn.clone(), target, attachments, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-/// Reads the ARN of the role of an alias or version. A published version keeps the role that the function had when the
+/// Reads the ARN of an alias's or version's role. A published version keeps the role that the function had when the
 /// version was published. Returns `None` if the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
@@ -95,16 +95,16 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 }
 
 /// The unqualified ARNs of the functions to check, each with the qualifiers that the operator or the allow-list names.
-type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
+type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
 /// The functions that the operator named, and the functions that the allow-list names without a pattern. The entries of
 /// the allow-list come from the handler's environment variable and from `listed`, the stack's parameter. A name that is
 /// not an ARN stands for a function in the handler's account and region.
-fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
+fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> QualifiersByFunction {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // Entries that are not ARNs are ignored here. Check CB020 reports such entries.
     let entries = entries.filter(|entry| entry.starts_with("arn:")).filter_map(|entry| entry.parse().ok());
-    let mut wanted = Wanted::new();
+    let mut wanted = QualifiersByFunction::new();
     for function in named.iter().cloned().chain(entries) {
         let arn = deployment.arn_of(&function).unqualified().to_string();
         wanted.entry(arn).or_default().insert(function.qualifier);
@@ -113,7 +113,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
 }
 
 /// The qualifiers to check: every qualifier whose failure destination is the retry queue, and every qualifier that the
-/// operator or the allow-list names. If there is no such qualifier, returns only `None`, the unqualified function.
+/// operator or the allow-list names. If there is no such qualifier, returns only `None`, which stands for the
+/// unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,
@@ -148,7 +149,7 @@ mod tests {
         deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
         let functions = ["orders:7", "payments", &arn("payments")].map(|name| name.parse().unwrap());
         let qualifiers = |names: &[Option<&str>]| names.iter().map(|it| it.map(ToOwned::to_owned)).collect();
-        let expected = Wanted::from([
+        let expected = QualifiersByFunction::from([
             (arn("orders"), qualifiers(&[None, Some("live"), Some("7")])),
             (arn("payments"), qualifiers(&[None])),
         ]);

@@ -17,8 +17,8 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key, because roles then need no
-    /// permission to use it.
+    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key: roles then need no permission
+    /// to use it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// True if the queue's own policy has an Allow statement. Such a policy may let a role send to the queue even if
     /// the role's own policies do not.

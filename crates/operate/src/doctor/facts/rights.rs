@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use crate::account::Account;
 use crate::deployment::Deployment;
 use crate::doctor::facts::queues::QueueSettings;
-use crate::doctor::judgement::Outcome;
+use crate::doctor::judgement::CheckOutcome;
 use crate::failure::{Failure, seen};
 use crate::rights::{Rights, SEND, USE_KEY, ask, ask_of_keys};
 
@@ -22,7 +22,7 @@ pub(crate) struct Need {
     /// The resource on which the role performs the actions.
     pub(crate) on: Resource,
     /// The outcome of the check if the permission is missing.
-    pub(crate) without: Outcome,
+    pub(crate) without: CheckOutcome,
     /// The consequence for events if the permission is missing.
     pub(crate) means: &'static str,
 }
@@ -47,31 +47,31 @@ const fn need(
     check: &'static str,
     actions: &'static [&'static str],
     on: Resource,
-    without: Outcome,
+    without: CheckOutcome,
     means: &'static str,
 ) -> Need {
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that the handler's role needs, whatever functions the handler retries.
+/// The permissions that the handler's role needs, regardless of which functions the handler retries.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
-    need("CB030", TAKE, Resource::RetryQueue, Outcome::Broken,
+    need("CB030", TAKE, Resource::RetryQueue, CheckOutcome::Broken,
         "nothing is retried: the handler cannot receive, hide or delete messages"),
-    need("CB031", SEND, Resource::RetryQueue, Outcome::Warning,
+    need("CB031", SEND, Resource::RetryQueue, CheckOutcome::Warning,
         "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000"),
-    need("CB032", SEND, Resource::DeadLetterQueue, Outcome::Broken,
+    need("CB032", SEND, Resource::DeadLetterQueue, CheckOutcome::Broken,
         "dead-letters stay in the retry queue, and are deleted after 14 days"),
-    need("CB033", &["logs:CreateLogStream", "logs:PutLogEvents"], Resource::LogStreams, Outcome::Warning,
+    need("CB033", &["logs:CreateLogStream", "logs:PutLogEvents"], Resource::LogStreams, CheckOutcome::Warning,
         "nobody sees what the handler decides, and no event can be traced"),
-    need("CB034", &["ssm:GetParameter"], Resource::Pauses, Outcome::Broken,
+    need("CB034", &["ssm:GetParameter"], Resource::Pauses, CheckOutcome::Broken,
         "the handler does not know what is paused, so it holds every event that is due"),
-    need("CB035", USE_KEY, Resource::Keys, Outcome::Broken,
+    need("CB035", USE_KEY, Resource::Keys, CheckOutcome::Broken,
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
 /// The permissions of the handler's role, by check number. A check's list is empty if the handler does not need the
-/// permission, because it reads no pauses or because AWS manages the queues' keys.
+/// permission: it reads no pauses, or AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
 /// The suffix of the ARN of a made-up log stream. Calls to IAM's simulator name this stream in place of all streams in

@@ -20,7 +20,7 @@ pub struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// Number of the attempt that was made or, if the event starts to wait or is dead-lettered, of the attempt that
+    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
     /// would come next.
     attempt: u64,
     mark: Mark,
@@ -35,8 +35,8 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// Chooses the life with the most invocations of the target, and among equals the first. `None` if no event
-    /// arrived.
+    /// Chooses the life with the most invocations of the target, or the first such life if there are several. `None` if
+    /// no event arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();

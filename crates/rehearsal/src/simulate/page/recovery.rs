@@ -39,8 +39,8 @@ pub(super) struct Recovery<'a> {
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
 /// Returns the runs to draw: the policy's own run, its runs under other jitters and, last, the compared policy's run if
-/// it is not among these. The compared policy's run keeps its usual colour. Each run is named after its jitter, but the
-/// compared policy and a policy without runs under other jitters keep their own names.
+/// it is not among these. The compared policy's run keeps its usual colour. A run is usually named after its jitter. A
+/// run that is added last, or that is the only run of the first policy, keeps its policy's name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -75,8 +75,8 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// Draws a line for each run. The line shows the share of the outage's events that were delivered, over the time since
-/// the end of the outage. `size` is in pixels.
+/// Draws a line for each run. The line shows the share of the outage's events that were delivered, plotted against the
+/// time since the end of the outage. `size` is in pixels.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));

@@ -64,7 +64,7 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// A line of the chart: the number of retries in the minutes of each point of the time axis.
+/// A line of the chart: for each point of the time axis, the number of retries in the point's minutes.
 pub(super) struct Counts<'a> {
     /// The line's name; empty if there is only one line.
     pub(super) name: &'a str,
@@ -114,7 +114,7 @@ fn figures(sides: &[Side]) -> Table {
     })
 }
 
-/// Maximum number of bars. More bars would be too thin.
+/// Maximum number of bars. With more, the bars would be too thin.
 const BARS: usize = 40;
 
 /// Draws how many events had each number of attempts.

@@ -17,8 +17,8 @@ use crate::schedule::of_few_events;
 pub struct Runs {
     /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
-    /// Runs of the same policy under other jitters. Empty if there is no outage, because there is no recovery to show.
-    /// Also empty if an entry of `POLICIES` sets a jitter, because the stack's jitter does not affect that entry.
+    /// Runs of the same policy under other jitters. Empty if there is no outage, and therefore no recovery to show.
+    /// Also empty if an entry of `POLICIES` sets a jitter: the stack's jitter does not affect that entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Side {
 }
 
 impl Runs {
-    /// Makes all runs except the first, whose summary is a parameter. `watch` receives the description of a run and
+    /// Performs all runs except the first, whose summary is a parameter. `watch` receives the description of a run and
     /// returns the watcher for that run.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
@@ -108,8 +108,8 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Writes a sentence about each compared policy, after the policy's name. If all sentences are equal, returns only one,
-/// without a name.
+/// Writes a sentence about each compared policy, after the policy's name. If all sentences are identical, returns only
+/// one, without a name.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {

@@ -137,7 +137,7 @@ fn has_own_policies(sides: &[Side]) -> bool {
     sides.iter().any(|side| !side.policies.entries().is_empty())
 }
 
-/// Rate of the run's arrivals, in events a second; `None` if all events arrive at once.
+/// Rate of the run's arrivals, in events a second; `None` if all events arrive at the same moment.
 pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)

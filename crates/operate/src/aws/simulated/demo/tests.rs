@@ -11,7 +11,7 @@ use crate::dead::{self, Chosen, Filter, Redrive};
 use crate::doctor::{Examination, doctor};
 use crate::operator::{Operator, Which};
 use crate::pause::PauseRetries;
-use crate::pauses::edits::Wanted;
+use crate::pauses::edits::PauseTerms;
 use crate::request::{Ask, RequestEvents};
 use crate::resume::ResumeRetries;
 use crate::status::status;
@@ -94,8 +94,10 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     );
 
     // While an operator fixes `orders`, its events are held.
-    let (operator, wanted) =
-        (shift.operator.clone(), Wanted { why: Some("the payment service".into()), ..Wanted::default() });
+    let (operator, wanted) = (
+        shift.operator.clone(),
+        PauseTerms { why: Some("the payment service".into()), ..PauseTerms::default() },
+    );
     shift.perform(PauseRetries { operator, function: orders(), wanted }).await;
     shift.pass(HOUR);
     let held = shift.waits().await[&("orders".into(), "ConnectTimeout".into())].0;

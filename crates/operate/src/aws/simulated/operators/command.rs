@@ -8,7 +8,7 @@ use crate::change::{Change, Performed, Plan as _, perform};
 use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::pause::PauseRetries;
-use crate::pauses::edits::{End, Wanted};
+use crate::pauses::edits::{PauseEnd, PauseTerms};
 use crate::request::withdraw::WithdrawRequests;
 use crate::request::{Ask, Kind, RequestEvents};
 use crate::resume::ResumeRetries;
@@ -85,8 +85,8 @@ impl SimulatedChange {
         };
         let ending = match self {
             Self::Pause(length) => {
-                let end = length.map(End::After);
-                let wanted = Wanted { end, spread: None, why: Some("chaos".into()) };
+                let end = length.map(PauseEnd::After);
+                let wanted = PauseTerms { end, spread: None, why: Some("chaos".into()) };
                 confirmed(PauseRetries { operator, function, wanted }).await
             }
             Self::Resume(spread) => {

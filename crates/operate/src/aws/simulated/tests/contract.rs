@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::aws::{
-    Attribute, AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, Message,
-    NewAlarm, NewMessage, Receive, WatchedMetric,
+    AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, MessageAttribute,
+    NewAlarm, NewMessage, Receive, ReceivedMessage, WatchedMetric,
 };
 
 /// The resources that an account must have, or must lack, before the contract can be tested there.
@@ -142,7 +142,7 @@ async fn role(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Receives up to ten messages and hides them for `seconds` seconds. Returns the messages, keyed by body.
-async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
+async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, ReceivedMessage> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
     received.into_iter().map(|message| (message.body.clone().expect("a body"), message)).collect()
@@ -167,7 +167,7 @@ async fn until_visible(aws: &dyn Aws, url: &str, visible: &str) {
     panic!("after ten seconds, {url} does not have {visible} visible messages");
 }
 
-fn handle(message: &Message) -> String {
+fn handle(message: &ReceivedMessage) -> String {
     message.receipt_handle.clone().expect("a handle")
 }
 
@@ -181,7 +181,7 @@ async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
     assert_eq!(attributes["QueueArn"], fixture.queue_arn);
-    let attribute = |data_type: &str, value| Attribute { data_type: data_type.into(), value };
+    let attribute = |data_type: &str, value| MessageAttribute { data_type: data_type.into(), value };
     let ours = BTreeMap::from([
         ("Reason".to_owned(), attribute("String", AttributeValue::Text("max_age".into()))),
         ("RetriesMade".to_owned(), attribute("Number", AttributeValue::Text("7".into()))),
