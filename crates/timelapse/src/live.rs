@@ -21,9 +21,10 @@ use rand::{RngExt, SeedableRng};
 use slab::Slab;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
+use crate::aws::Id;
 use crate::aws::agenda::Agenda;
 use crate::aws::mapping::kept;
-use crate::aws::target::{FailedInvocation, FailureRecords, Id, TargetError};
+use crate::aws::target::{FailedInvocation, FailureRecords, TargetError};
 use crate::world::batch::{IDLE, LIFE};
 
 /// Time until a poller receives a visible message.
@@ -114,7 +115,7 @@ struct Function {
 
 /// Something that is scheduled to happen in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum Occurrence {
     /// An event arrives for the function with this index.
     Arrival(usize),
     InvocationEnds(usize),
@@ -162,7 +163,7 @@ struct LiveEnvironment {
 #[derive(Debug)]
 pub struct Live {
     now: Timestamp,
-    agenda: Agenda<Happening>,
+    agenda: Agenda<Occurrence>,
     functions: Vec<Function>,
     invocations: Slab<Invocation>,
     /// Batches that the handler is working on.
@@ -234,14 +235,14 @@ impl Live {
         loop {
             if !self.poll_planned && self.has_a_free_poller() && surroundings.has_visible(self.now) {
                 self.poll_planned = true;
-                self.plan(POLL_DELAY, Happening::Poll);
+                self.plan(POLL_DELAY, Occurrence::Poll);
             }
             let change = surroundings.next_change().filter(|change| *change > self.now);
             let next = change.map_or(until, |change| change.min(until));
             match self.agenda.next_until(next) {
-                Some((now, happening)) => {
+                Some((now, occurrence)) => {
                     self.now = now;
-                    self.perform(happening, surroundings);
+                    self.perform(occurrence, surroundings);
                 }
                 None if next < until => self.now = next,
                 None => break,
@@ -250,12 +251,12 @@ impl Live {
         self.now = until.max(self.now);
     }
 
-    fn perform(&mut self, happening: Happening, surroundings: &mut impl Surroundings) {
-        match happening {
-            Happening::Arrival(function) => self.arrive(function),
-            Happening::InvocationEnds(invocation) => self.end(invocation, surroundings),
-            Happening::Poll => self.poll(surroundings),
-            Happening::BatchEnds(batch) => self.handle(batch, surroundings),
+    fn perform(&mut self, occurrence: Occurrence, surroundings: &mut impl Surroundings) {
+        match occurrence {
+            Occurrence::Arrival(function) => self.arrive(function),
+            Occurrence::InvocationEnds(invocation) => self.end(invocation, surroundings),
+            Occurrence::Poll => self.poll(surroundings),
+            Occurrence::BatchEnds(batch) => self.handle(batch, surroundings),
         }
     }
 
@@ -272,7 +273,7 @@ impl Live {
         let mean = 3_600.0 / self.functions[function].is.events_per_hour;
         let luck: f64 = self.arrivals.random();
         let gap = Duration::from_secs_f64(-mean * (1.0 - luck).ln());
-        self.plan(gap, Happening::Arrival(function));
+        self.plan(gap, Occurrence::Arrival(function));
     }
 
     /// Starts an invocation, as Lambda does after it accepts an event. `position` is the function's index.
@@ -291,7 +292,7 @@ impl Live {
         let started = self.now;
         let invocation =
             self.invocations.insert(Invocation { function: position, request_id, payload, started, ends });
-        self.plan(run_time, Happening::InvocationEnds(invocation));
+        self.plan(run_time, Occurrence::InvocationEnds(invocation));
     }
 
     fn end(&mut self, key: usize, surroundings: &mut impl Surroundings) {
@@ -325,7 +326,7 @@ impl Live {
             }
             let Some(environment) = self.environment() else { return };
             let batch = self.batches.insert(Batch { started: self.now, event, environment });
-            self.plan(HANDLER_RUN_TIME, Happening::BatchEnds(batch));
+            self.plan(HANDLER_RUN_TIME, Occurrence::BatchEnds(batch));
         }
     }
 
@@ -364,8 +365,8 @@ impl Live {
         }
     }
 
-    fn plan(&mut self, delay: Duration, happening: Happening) {
-        self.agenda.plan(self.now.saturating_add(delay), happening);
+    fn plan(&mut self, delay: Duration, occurrence: Occurrence) {
+        self.agenda.plan(self.now.saturating_add(delay), occurrence);
     }
 }
 

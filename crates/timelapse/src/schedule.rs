@@ -11,9 +11,10 @@ use comeback_engine::{
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::aws::Id;
 use crate::aws::agenda::START;
 use crate::aws::queue::{LONGEST_DELAY, blank};
-use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, Id, TARGET_ARN};
+use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, TARGET_ARN};
 use crate::event::EventNumber;
 use crate::faults::mix::seeded;
 use crate::figures::nearest_rank;

@@ -15,10 +15,10 @@ use crate::figures::Summary;
 use crate::scenario::{PolicyChange, Scenario, ScenarioError};
 use crate::watch::{Trace, Violation, Watcher, elapsed};
 use crate::world::batch::{Batch, Death};
-use crate::world::{Happening, World};
+use crate::world::{Occurrence, World};
 
-/// Number of simulated happenings between two calls to [`Watcher::clock`].
-const HAPPENINGS_PER_CLOCK: u64 = 4_096;
+/// Number of simulated occurrences between two calls to [`Watcher::clock`].
+const OCCURRENCES_PER_CLOCK: u64 = 4_096;
 
 /// Reasons why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -92,16 +92,16 @@ fn simulate(
 ) -> Result<Summary, RunError> {
     let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
-    let mut happenings = 0u64;
+    let mut occurrences = 0u64;
     let violated = |broken, at| RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at)));
     // A closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
-    while let Some(happening) = next() {
-        let opened = account.service.borrow_mut().perform(happening, watcher);
+    while let Some(occurrence) = next() {
+        let opened = account.service.borrow_mut().perform(occurrence, watcher);
         if let Some(batch) = opened {
             handle(&account, batch, watcher);
         }
-        let acting = operators.as_mut().filter(|_| happening == Happening::OperatorsAct);
+        let acting = operators.as_mut().filter(|_| occurrence == Occurrence::OperatorsAct);
         let acted = acting.map(|operators| operators.act());
         let world = &mut *account.service.borrow_mut();
         match acted {
@@ -118,8 +118,8 @@ fn simulate(
         if let Some((event, most)) = world.oracle.ledger.multiplied {
             return Err(RunError::Multiplied { event, most, at });
         }
-        happenings += 1;
-        if happenings.is_multiple_of(HAPPENINGS_PER_CLOCK) {
+        occurrences += 1;
+        if occurrences.is_multiple_of(OCCURRENCES_PER_CLOCK) {
             watcher.clock(at);
         }
     }

@@ -1,4 +1,4 @@
-//! The simulated AWS account, and the effect of each [`Happening`] on it. The clock moves only from one happening to
+//! The simulated AWS account, and the effect of each [`Occurrence`] on it. The clock moves only from one occurrence to
 //! the next.
 
 pub(crate) mod batch;
@@ -13,10 +13,11 @@ use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, Policies, Policy, RESERVE, Re
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use crate::aws::Id;
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
-use crate::aws::target::{Id, Target, TargetError};
+use crate::aws::target::{Target, TargetError};
 use crate::check::Broken;
 use crate::check::history::{Attempt, Carried, Origin};
 use crate::check::log::LogCheck;
@@ -34,7 +35,7 @@ use operated::Operated;
 
 /// Something that is planned to happen in a run. It has no effect if the state that it refers to has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Happening {
+pub(crate) enum Occurrence {
     Arrival,
     InvocationEnds(usize),
     QueueTimer(QueueTimer),
@@ -51,7 +52,7 @@ pub(crate) enum Happening {
     OperatorsAct,
 }
 
-impl From<QueueTimer> for Happening {
+impl From<QueueTimer> for Occurrence {
     fn from(timer: QueueTimer) -> Self {
         Self::QueueTimer(timer)
     }
@@ -61,7 +62,7 @@ impl From<QueueTimer> for Happening {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
-    agenda: Agenda<Happening>,
+    agenda: Agenda<Occurrence>,
     queue: SqsQueue<Carried>,
     mapping: Mapping<Batch>,
     target: Target<Attempt>,
@@ -125,31 +126,31 @@ impl World {
         world
     }
 
-    /// Moves the clock to the next happening, and returns it. Returns `None` once the run is over.
-    pub(crate) fn next(&mut self) -> Option<Happening> {
-        let (now, happening) = self.agenda.next_until(self.scenario.end())?;
+    /// Moves the clock to the next occurrence, and returns it. Returns `None` once the run is over.
+    pub(crate) fn next(&mut self) -> Option<Occurrence> {
+        let (now, occurrence) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
-        Some(happening)
+        Some(occurrence)
     }
 
-    /// Performs a happening. Returns a batch if it is time for the handler to make its calls for that batch.
-    pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Option<Batch> {
-        match happening {
-            Happening::Arrival => self.arrive(),
-            Happening::InvocationEnds(invocation) => self.end_invocation(invocation, watcher),
-            Happening::QueueTimer(timer) => self.queue.run_out(self.now, timer),
-            Happening::Poll => self.poll(),
-            Happening::BatchEnds(batch) => return Some(self.open_batch(batch)),
-            Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
-            Happening::AppearsEarly(receipt) => self.appear_early(receipt),
-            Happening::ExpiresEarly(sent) => self.expire_early(sent),
+    /// Performs an occurrence. Returns a batch if it is time for the handler to make its calls for that batch.
+    pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
+        match occurrence {
+            Occurrence::Arrival => self.arrive(),
+            Occurrence::InvocationEnds(invocation) => self.end_invocation(invocation, watcher),
+            Occurrence::QueueTimer(timer) => self.queue.run_out(self.now, timer),
+            Occurrence::Poll => self.poll(),
+            Occurrence::BatchEnds(batch) => return Some(self.open_batch(batch)),
+            Occurrence::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
+            Occurrence::AppearsEarly(receipt) => self.appear_early(receipt),
+            Occurrence::ExpiresEarly(sent) => self.expire_early(sent),
             // The operators act outside this function, because the world must not be borrowed while they call it.
-            Happening::OperatorsAct => {}
+            Occurrence::OperatorsAct => {}
         }
         None
     }
 
-    /// Moves the clock to `now`, and records the queue's depth, which has not changed since the previous happening.
+    /// Moves the clock to `now`, and records the queue's depth, which has not changed since the previous occurrence.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -158,7 +159,7 @@ impl World {
     }
 
     /// Records the messages that the queue itself has removed, plans a poll if messages are visible, and checks the
-    /// queue. Called after each happening.
+    /// queue. Called after each occurrence.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -167,7 +168,7 @@ impl World {
         }
         if !self.mapping.poll_planned && self.can_receive() {
             self.mapping.poll_planned = true;
-            self.plan(self.scenario.poll_delay, Happening::Poll);
+            self.plan(self.scenario.poll_delay, Occurrence::Poll);
         }
         let depth = self.queue.depth();
         let left_visible = !self.mapping.poll_planned && depth.visible > 0 && self.has_a_free_poller();
@@ -176,7 +177,7 @@ impl World {
 
     /// Plans the operators' next action for `moment`, or for now if that time has passed.
     pub(crate) fn operators_act_at(&mut self, moment: Timestamp) {
-        self.agenda.plan(moment.max(self.now), Happening::OperatorsAct);
+        self.agenda.plan(moment.max(self.now), Occurrence::OperatorsAct);
     }
 
     pub(crate) fn finish(&mut self) {
@@ -208,14 +209,14 @@ impl World {
 
     fn plan_arrival(&mut self) {
         if let Some(&next) = self.arrivals.last() {
-            self.agenda.plan(next, Happening::Arrival);
+            self.agenda.plan(next, Occurrence::Arrival);
         }
     }
 
     fn start_invocation(&mut self, attempt: Attempt, payload: String) -> usize {
         let (function, is_flaky) = (self.scenario.target_of(attempt.event), self.is_flaky(attempt));
         let (invocation, run_time) = self.target.start(self.now, attempt, payload, function, is_flaky);
-        self.plan(run_time, Happening::InvocationEnds(invocation));
+        self.plan(run_time, Occurrence::InvocationEnds(invocation));
         invocation
     }
 
@@ -269,7 +270,7 @@ impl World {
         while self.can_receive() {
             if self.dice.strikes(Fault::InFlightLimit, self.now, []) {
                 self.mapping.poll_planned = true;
-                return self.plan(LONG_POLL, Happening::Poll);
+                return self.plan(LONG_POLL, Occurrence::Poll);
             }
             let mut records = self.mapping.spare.pop().unwrap_or_default();
             let most = self.scenario.batch_size;
@@ -320,7 +321,7 @@ impl World {
         let (key, empty_polls) = self.mapping.start(self.now, batch);
         self.tallies.calls.add(ApiCall::ReceiveMessage, empty_polls);
         self.tallies.calls.add(ApiCall::InvokeHandler, 1);
-        self.plan(run_time, Happening::BatchEnds(key));
+        self.plan(run_time, Occurrence::BatchEnds(key));
     }
 
     /// Opens a batch for the handler's calls: makes it the current batch, and returns it.
@@ -329,7 +330,7 @@ impl World {
         match batch.death {
             Some(Death { fault: Fault::HandlerTimedOut, .. }) => {
                 let timeout = batch.started.saturating_add(HANDLER_TIMEOUT);
-                self.agenda.plan(timeout, Happening::HandlerTimesOut(key));
+                self.agenda.plan(timeout, Occurrence::HandlerTimesOut(key));
             }
             _ => self.mapping.end(self.now, key),
         }
@@ -399,8 +400,8 @@ impl World {
         self.mapping.batches_under_way() < self.policy.settings().maximum_concurrency as usize
     }
 
-    fn plan(&mut self, delay: Duration, happening: Happening) {
-        self.agenda.plan(self.now.saturating_add(delay), happening);
+    fn plan(&mut self, delay: Duration, occurrence: Occurrence) {
+        self.agenda.plan(self.now.saturating_add(delay), occurrence);
     }
 }
 

@@ -9,22 +9,22 @@ use comeback_engine::Timestamp;
 /// date.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A planned happening, with its time and a sequence number. The earliest happening compares as the greatest, because
+/// A planned occurrence, with its time and a sequence number. The earliest occurrence compares as the greatest, because
 /// [`BinaryHeap`] pops the greatest item first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future happenings, ordered by time. Happenings at the same time keep the order in which they were planned. The order
+/// Future occurrences, ordered by time. Occurrences at the same time keep the order in which they were planned. The order
 /// depends on nothing else, so the same seed gives the same run.
 ///
-/// Only the happenings of the current second are sorted. With a million events, a single heap of all happenings would
+/// Only the occurrences of the current second are sorted. With a million events, a single heap of all occurrences would
 /// outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
-    /// Happenings up to the end of `second`, sorted.
+    /// Occurrences up to the end of `second`, sorted.
     soon: BinaryHeap<Scheduled<H>>,
     /// The current second, counted from the epoch.
     second: u64,
-    /// Later happenings, grouped by second.
+    /// Later occurrences, grouped by second.
     later: BTreeMap<u64, Vec<Scheduled<H>>>,
     planned: u64,
 }
@@ -36,8 +36,8 @@ impl<H: Ord> Default for Agenda<H> {
 }
 
 impl<H: Ord> Agenda<H> {
-    pub(crate) fn plan(&mut self, at: Timestamp, happening: impl Into<H>) {
-        let entry = Reverse((at, self.planned, happening.into()));
+    pub(crate) fn plan(&mut self, at: Timestamp, occurrence: impl Into<H>) {
+        let entry = Reverse((at, self.planned, occurrence.into()));
         self.planned += 1;
         if at.as_secs() <= self.second {
             self.soon.push(entry);
@@ -46,7 +46,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// Removes and returns the next happening. Returns `None` if nothing is planned up to `end`.
+    /// Removes and returns the next occurrence. Returns `None` if nothing is planned up to `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;
@@ -57,7 +57,7 @@ impl<H: Ord> Agenda<H> {
         if *at > end {
             return None;
         }
-        self.soon.pop().map(|Reverse((at, _, happening))| (at, happening))
+        self.soon.pop().map(|Reverse((at, _, occurrence))| (at, occurrence))
     }
 }
 

@@ -6,10 +6,11 @@ use comeback_engine::{Record, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
+use super::Id;
 use super::agenda::{Agenda, START};
 use super::mapping::kept;
 use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
-use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetError};
+use super::target::{FailedInvocation, FailureRecords, TARGET_ARN, TargetError};
 
 /// A simulated queue for contract tests. Its clock advances by a millisecond with each call, and otherwise only in
 /// [`wait`](Self::wait).

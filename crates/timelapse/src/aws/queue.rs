@@ -7,8 +7,8 @@ use std::time::Duration;
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Record, Timestamp};
 use slab::Slab;
 
+use super::Id;
 use super::agenda::Agenda;
-use super::target::Id;
 
 /// Maximum number of messages in flight in a standard queue. A message is in flight from the time it is received until
 /// it is deleted or visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per queue
@@ -155,7 +155,7 @@ pub(crate) struct SqsQueue<T> {
     delayed: usize,
     numbers: u64,
     /// Data of the messages that the queue itself has removed, with the reason for each removal. The simulated world
-    /// empties this list after each happening.
+    /// empties this list after each occurrence.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 

@@ -1,15 +1,15 @@
 //! Asynchronous invocations of the target functions, and Lambda's records of failed invocations. Each target has an
 //! outage. After the outage, an invocation may still fail by chance.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
+use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, SeedableRng};
 use slab::Slab;
-use uuid::{Builder, Uuid};
 
+use super::Id;
 use super::agenda::START;
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
@@ -250,33 +250,6 @@ impl FailureRecords {
         }
         text.push_str(&self.minute_text);
         write!(text, "{:02}.{:03}Z", millis / 1_000, millis % 1_000).expect("BUG: writing to a String");
-    }
-}
-
-/// A version 4 UUID, the form of AWS's request and message ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Id(Uuid);
-
-impl Id {
-    pub(crate) fn draw(rng: &mut impl Rng) -> Self {
-        let random = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
-        Self(Builder::from_random_bytes(random.to_be_bytes()).into_uuid())
-    }
-
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        Uuid::parse_str(text).ok().map(Self)
-    }
-
-    /// Appends the id in its usual form of 36 characters. This is faster than `Display`. The speed matters, because
-    /// each retry writes three ids.
-    pub(crate) fn write(self, text: &mut String) {
-        text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
-    }
-}
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -8,8 +8,8 @@ use comeback_engine::Timestamp;
 use slab::Slab;
 
 use super::pauses::Boundaries;
+use crate::aws::Id;
 use crate::aws::agenda::START;
-use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 

@@ -186,9 +186,10 @@ mod tests {
     use rand::rngs::Xoshiro256PlusPlus;
 
     use super::*;
+    use crate::aws::Id;
     use crate::aws::agenda::START;
     use crate::aws::queue::blank;
-    use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, Id, TARGET_ARN};
+    use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, TARGET_ARN};
     use crate::rehearsal::rehearse;
 
     const EVENT: EventNumber = EventNumber(0);

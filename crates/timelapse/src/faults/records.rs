@@ -98,8 +98,9 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::aws::Id;
     use crate::aws::agenda::START;
-    use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, Id, TARGET_ARN};
+    use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, TARGET_ARN};
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
         let failed = FailedInvocation { request_id: Id::draw(rng), payload, error: DOWN };

@@ -7,7 +7,7 @@ use rand::RngExt;
 use serde_json::{Value, json};
 
 use super::batch::{Batch, Death, Polled};
-use super::{Happening, World};
+use super::{Occurrence, World};
 use crate::aws::queue::ReceiptHandle;
 use crate::check::history::Carried;
 use crate::event::EventNumber;
@@ -57,7 +57,7 @@ impl World {
     pub(super) fn strike_retention(&mut self, sent: ReceiptHandle) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
-        self.plan(left, Happening::ExpiresEarly(sent));
+        self.plan(left, Occurrence::ExpiresEarly(sent));
     }
 
     /// Ends the retention of the message that was sent with this handle, unless the message is already gone.
@@ -90,7 +90,7 @@ impl World {
                     self.duplicate(carried);
                 } else {
                     let after = Duration::from_secs_f64(10f64.powf(rng.random_range(-2.0..3.5)));
-                    self.plan(after, Happening::AppearsEarly(receipt));
+                    self.plan(after, Occurrence::AppearsEarly(receipt));
                 }
             } else if self.dice.strikes(Fault::StaleReceiptHandle, self.now, [event]) {
                 self.queue.make_stale(receipt, &mut self.agenda);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{CheckedMessage, Oracle};
-use crate::aws::target::Id;
+use crate::aws::Id;
 use crate::check::handling::{After, Handling, LONGEST_AFTER_UNANSWERED};
 use crate::check::history::{Attempt, Entry, MessageHistory};
 use crate::check::invariants::{
