@@ -1,12 +1,10 @@
-//! The demonstration: a simulated account, its fast clock, and the bar that controls them. Every page has the bar.
+//! The demonstration: a simulated account, its fast clock, and the bar that controls them. Every page shows the bar.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::Router;
-use axum::response::Response;
 use comeback_engine::Timestamp;
 use comeback_operate::aws::simulated::{Clock, Demo, DemoFunction};
 use comeback_operate::clock::now;
@@ -14,11 +12,7 @@ use comeback_operate::{Account, Text};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::console::Console;
-use crate::page::{Fields, Problem, Visit, form_that_reads};
-use crate::response::go_to;
-
-/// Paces of the demonstration's clock, as multiples of real time.
+/// Possible paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
 /// The clock stops after this time without a request. Otherwise, a user who returns would find weeks of traffic.
@@ -127,24 +121,6 @@ impl Clock for FastClock {
             }
         }
     }
-}
-
-pub(super) fn routes() -> Router<Console> {
-    // The bar changes only the demonstration, never a deployment, so a read-only console has it too.
-    Router::new().route("/demo", form_that_reads(press))
-}
-
-/// Performs the action of a button in the bar.
-async fn press(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let demo = visit.console.demo.as_ref().ok_or(Problem::Missing)?;
-    let field = |name| fields.get(name).unwrap_or_default();
-    let (button, function) = field("button").split_once(' ').unwrap_or((field("button"), ""));
-    if !demo.press(button, function) {
-        return Err(Problem::bad_request("The demonstration has no such button."));
-    }
-    visit.console.has_changed();
-    let is_page = |back: &&str| back.starts_with('/') && !back.starts_with("//") && back.is_ascii();
-    Ok(go_to(Some(field("back")).filter(is_page).unwrap_or("/")))
 }
 
 /// State of the demonstration, for the bar at the top of every page.

@@ -17,7 +17,7 @@
 //! | `progress` | the page of a change that is being performed |
 //! | `response` | pages as responses, with markup and control characters escaped |
 //! | `start` | opens the browser, and prints another sign-in address when Enter is pressed |
-//! | `demonstration` | the demonstration's account and clock; the bar on every page |
+//! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
 //! | `search` | the search in the header |
 //! | `overview`, … | one file for each page |
 //!
@@ -46,6 +46,7 @@ mod activity;
 mod change;
 mod console;
 mod dead;
+mod demo;
 mod demonstration;
 mod doctor;
 mod draw;
@@ -87,7 +88,7 @@ const LARGEST_FORM: usize = 64 << 10;
 /// Options for a console that `comeback ui` starts.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The deployment's name, and the region and profile to reach it with.
+    /// The deployment's name, and the AWS region and profile used to reach it.
     pub address: Address,
     /// True to show a demonstration instead of the deployment: a simulated account with a fast clock.
     pub demo: bool,
@@ -133,7 +134,7 @@ fn routes() -> Router<Console> {
         .merge(forms::routes())
         .merge(progress::routes())
         .merge(function::routes())
-        .merge(demonstration::routes())
+        .merge(demo::routes())
         .merge(doctor::routes())
         .merge(activity::routes())
         .merge(lab::routes())

@@ -1,4 +1,4 @@
-//! A request as a page receives it, and the frame around every page, with title and navigation.
+//! A request as a page receives it, and the frame around every page, with the title and the navigation.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -192,7 +192,11 @@ impl Visit {
             path: self.request.uri().path().to_owned(),
             deployment: self.console.address.which.to_string(),
             place: self.console.account().map(|account| account.place.clone()),
-            age: at.map(|at| self.console.now().since(at).as_secs()).map(|age| (age, short(age as f64))),
+            // A page that answers a POST must not refresh, because the browser would send the form again.
+            age: at
+                .filter(|_| !self.is_form)
+                .map(|at| self.console.now().since(at).as_secs())
+                .map(|age| (age, short(age as f64))),
             figures_of: None,
             read_only: self.console.read_only,
             secret: self.session.form_secret.clone(),
@@ -299,7 +303,7 @@ impl Frame {
         Self { figures_of: Some(at.into()), ..self }
     }
 
-    /// Returns true if this is the page with the path `path`.
+    /// Returns true if this is the page at `path`.
     pub(super) fn is_at(&self, path: &str) -> bool {
         self.path == path
     }

@@ -1,4 +1,4 @@
-//! The figures of a run: counted in [`Tallies`] during the run, and summed up in a [`Summary`] at the end.
+//! The figures of a run. They are counted in [`Tallies`] during the run, and summed up in a [`Summary`] at the end.
 
 pub mod prices;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::Depth;
-use crate::check::ledger::{EventEnd, FaultCounts, Ledger};
+use crate::check::ledger::{EventOutcome, FaultCounts, Ledger};
 use crate::event::EventNumber;
 use crate::scenario::Scenario;
 use prices::{ApiCall, CallCounts};
@@ -19,8 +19,8 @@ use prices::{ApiCall, CallCounts};
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log: one line for each message that the handler decides on. In each batch, the
-    /// messages that are only moved again share one line.
+    /// Number of lines in the handler's log. Each message that the handler decides on has its own line, except that
+    /// messages that are only moved again share one line per batch.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -119,7 +119,8 @@ pub struct Summary {
     pub peak_in_flight: usize,
     /// In-flight limit of the scenario's queue.
     pub in_flight_limit: usize,
-    /// Peak number of visible messages. Messages pile up if there are too few pollers, or at the in-flight limit.
+    /// Peak number of visible messages. Messages pile up if there are too few pollers, or if the in-flight limit is
+    /// reached.
     pub peak_visible: usize,
     /// Peak number of delayed messages. A delayed message is neither visible nor in flight.
     pub peak_delayed: usize,
@@ -255,8 +256,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Counts how the events of the targets that `is_counted` accepts have ended. Also returns the numbers of arrived
-    /// events with 0 retries, 1 retry, 2 retries and so on.
+    /// Counts the outcomes of the events for the targets that `is_counted` accepts. Also returns the number of arrived
+    /// events with 0 retries, with 1 retry, and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,
@@ -270,10 +271,10 @@ impl TargetFigures {
             }
             figures.events += 1;
             match life.end().expect("BUG: the run went on after an event had vanished") {
-                EventEnd::Delivered => figures.delivered += 1,
-                EventEnd::Waiting => figures.waiting += 1,
-                EventEnd::NotArrived => figures.not_arrived += 1,
-                EventEnd::DeadLettered(reason) => *figures.dead_lettered.entry(reason).or_default() += 1,
+                EventOutcome::Delivered => figures.delivered += 1,
+                EventOutcome::Waiting => figures.waiting += 1,
+                EventOutcome::NotArrived => figures.not_arrived += 1,
+                EventOutcome::DeadLettered(reason) => *figures.dead_lettered.entry(reason).or_default() += 1,
             }
             let Some(arrived) = life.arrived else { continue };
             attempts.push(life.attempts);

@@ -38,11 +38,11 @@ macro_rules! texts {
         $(#[doc = $of_enum])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name {
-            $($(#[doc = $doc])* #[doc = $value] $variant,)*
+            $($(#[doc = $doc])* #[doc = ""] #[doc = $value] $variant,)*
         }
 
         impl $name {
-            /// All variants, in the order of their declaration.
+            /// All variants, in declaration order.
             pub const ALL: [Self; [$($value),*].len()] = [$(Self::$variant),*];
 
             $(#[doc = $of_text])*

@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::agenda::START;
 use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
+use crate::event::EventNumber;
 use crate::faults::mix::Faults;
 use crate::faults::records::UNLISTED_ARN;
 use crate::operators::MakeOperators;
@@ -24,8 +25,8 @@ const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// than 1 MiB, which is SQS's limit.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a run of
-/// 24 hours with 1,000 events. Their target is down for the first 3 hours.
+/// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a 24-hour
+/// run with 1,000 events. Their target is down for the first 3 hours.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Seed of all random numbers.
@@ -36,8 +37,8 @@ pub struct Scenario {
     pub events: usize,
     /// Length of the period in which events arrive at random times, counted from the start of the run.
     pub arrival_spread: Duration,
-    /// Duration of the outage, counted from the start of the run. Every invocation that begins during the outage
-    /// fails. A target with an outage of its own ignores this outage.
+    /// Duration of the outage, counted from the start of the run. Every invocation that begins during the outage fails.
+    /// This outage does not apply to a target that has its own.
     pub outage: Duration,
     /// Share of invocations that fail after the outage; 0 to 1.
     pub failure_rate: f64,
@@ -46,8 +47,8 @@ pub struct Scenario {
     /// Length of each phase if the target alternates between down and up during its outage; at least a minute. `None`
     /// if the target stays down.
     pub flapping: Option<Duration>,
-    /// Time after which an invocation of a target that is down times out; at most 15 minutes. `None` if invocations do
-    /// not hang.
+    /// Time after which an invocation times out if the target is down; at most 15 minutes. `None` if invocations do not
+    /// hang.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
     /// capacity fail. `None` means an unlimited capacity.
@@ -72,7 +73,7 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// Faults to inject, besides the target's failures.
     pub faults: Faults,
-    /// Operators who act during the run. With `None`, the handler reads no pauses parameter.
+    /// Operators who act during the run. With `None`, the handler does not read the pauses parameter.
     pub operators: Option<MakeOperators>,
 }
 
@@ -115,7 +116,7 @@ pub struct ScenarioError {
     pub range: &'static str,
 }
 
-/// A change of the policies during a run. The queue-wide settings must stay the same.
+/// A change to the policies during a run. The queue-wide settings must stay the same.
 #[derive(Clone, Debug)]
 pub struct PolicyChange {
     /// Time at which the new policies take effect, counted from the run's start.
@@ -246,5 +247,46 @@ impl Scenario {
     /// Returns the ARNs of all target functions, as a value for the environment variable `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> String {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
+    }
+
+    /// Chooses a function at random for an event, and returns the function's index. The choice depends only on the seed
+    /// and the event's number.
+    pub(crate) fn target_of(&self, event: EventNumber) -> usize {
+        if self.targets.len() == 1 {
+            return 0;
+        }
+        let seed = self.seed.wrapping_add((event.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let all: f64 = self.targets.iter().map(|target| target.share).sum();
+        let mut left = Xoshiro256PlusPlus::seed_from_u64(seed).random_range(0.0..all);
+        let drawn = self.targets.iter().position(|target| {
+            left -= target.share;
+            left < 0.0
+        });
+        drawn.unwrap_or(self.targets.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_whose_sum_is_not_finite_are_refused() {
+        let target = |name: &str| SimulatedTarget { name: name.into(), share: 1e308, outage: None };
+        let scenario = Scenario { targets: vec![target("orders"), target("a")], ..Scenario::default() };
+        let refused = scenario.check().unwrap_err();
+        assert_eq!(refused.iter().map(|it| it.range).collect::<Vec<_>>(), ["shares with a finite sum"]);
+    }
+
+    #[test]
+    fn events_follow_the_targets_shares() {
+        let target = |share| SimulatedTarget { share, ..SimulatedTarget::default() };
+        let targets = vec![target(7.0), target(1.0), target(2.0)];
+        let scenario = Scenario { targets, ..Scenario::default() };
+        let mut counts = [0; 3];
+        (0..10_000).for_each(|event| counts[scenario.target_of(EventNumber(event))] += 1);
+        for (count, expected) in counts.into_iter().zip([7_000i32, 1_000, 2_000]) {
+            assert!((count - expected).abs() < 200, "{counts:?}");
+        }
     }
 }

@@ -500,7 +500,7 @@ mod tests {
         answering_with(None, answer).await
     }
 
-    /// Like [`answering`], but each response has this `Date` header.
+    /// Like [`answering`], but each response has this header.
     pub(super) async fn answering_with(
         header: Option<(&'static str, &'static str)>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,

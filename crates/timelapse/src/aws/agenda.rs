@@ -13,8 +13,8 @@ pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 /// [`BinaryHeap`] pops the greatest item first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future occurrences, ordered by time. Occurrences at the same time keep the order in which they were planned. The order
-/// depends on nothing else, so the same seed gives the same run.
+/// Future occurrences, ordered by time. Occurrences at the same time keep the order in which they were planned. The
+/// order depends on nothing else, so the same seed gives the same run.
 ///
 /// Only the occurrences of the current second are sorted. With a million events, a single heap of all occurrences would
 /// outgrow the processor's caches.

@@ -41,8 +41,8 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// Sends a message with attributes and a delay in whole seconds, and returns its id. Behaves like `SendMessage` and
-    /// like an entry of `SendMessageBatch`. The error is the one that SQS would return.
+    /// Sends a message with attributes and a delay in whole seconds, and returns its id. Behaves like `SendMessage`,
+    /// and like one entry of `SendMessageBatch`. The error is the one that SQS would return.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -57,7 +57,7 @@ impl QueueUnderContract {
         self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
-    /// Simulates a failed asynchronous invocation with this payload: Lambda sends its invocation record to the queue.
+    /// Simulates a failed asynchronous invocation with this payload: Lambda sends the invocation record to the queue.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
         let failed = FailedInvocation { request_id, payload, error };
@@ -73,7 +73,7 @@ impl QueueUnderContract {
         records
     }
 
-    /// Returns the attributes of a message that was received with this handle and not yet deleted.
+    /// Returns the attributes of the message that was received with this handle and has not been deleted.
     #[must_use]
     pub fn attributes(&self, handle: &str) -> Attributes {
         let message = ReceiptHandle::parse(handle).and_then(|receipt| self.queue.message(receipt));

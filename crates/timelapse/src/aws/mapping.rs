@@ -43,8 +43,8 @@ impl<B> Mapping<B> {
     /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the batch's
     /// poller made before it received the batch.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
-        // The batch comes from the poller that has polled longest. If all pollers are busy, it comes from a poller that
-        // Lambda added under load.
+        // The batch comes from the poller that has been polling the longest. If all pollers are busy, it comes from one
+        // that Lambda added under load.
         let longest = (0..QUIET_POLLERS)
             .filter(|&poller| self.looking_since[poller].is_some())
             .min_by_key(|&poller| self.looking_since[poller]);
@@ -54,8 +54,7 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Removes a batch's content from the mapping, and returns it. The content can be taken only once. The batch's
-    /// poller stays busy.
+    /// Removes and returns a batch's content. The content can be taken only once. The batch's poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }

@@ -11,14 +11,14 @@ use super::Id;
 use super::agenda::Agenda;
 
 /// Maximum number of messages in flight in a standard queue. A message is in flight from the time it is received until
-/// it is deleted or visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per queue
-/// (standard queue)".
+/// it is deleted or becomes visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per
+/// queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// Maximum delay of a message. Source: SQS quotas, "Message delay".
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// Longest visibility timeout of a received message. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Retention of a message, counted from its sending: SQS's maximum.
+/// Retention of a message, counted from the time at which it was sent. This is SQS's maximum.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Settings of a queue. The defaults equal the settings in `template.yaml`.
@@ -27,8 +27,8 @@ pub(crate) struct QueueSettings {
     /// Visibility timeout after a receive. The default is 1,230 s, so that 1,000 receives take longer than the
     /// retention.
     pub(crate) visibility_timeout: Duration,
-    /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default,
-    /// 1,000, is SQS's maximum.
+    /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default of
+    /// 1,000 is SQS's maximum.
     pub(crate) max_receive_count: u32,
     /// Maximum number of messages in flight. At this limit, a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Sent<T> {
     pub(crate) delay: Duration,
     /// Message attributes. Boxed because few messages have attributes, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
-    /// Data that the simulation attaches to the message, outside the record that a receiver gets.
+    /// Data that the simulation attaches to the message. It is not part of the record that a receiver gets.
     pub(crate) carried: T,
 }
 
@@ -73,13 +73,14 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// A receipt handle, which stands for one receive of one message. After a later receive, an earlier handle can still
-/// change the message's visibility, but cannot delete the message.
+/// A receipt handle, which stands for one receive of one message, or for its sending. After a later receive, an earlier
+/// receive's handle can still change the message's visibility, but cannot delete the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
     /// Slot of the message in the queue. After the message is deleted, another message may use the slot.
     pub(crate) slot: usize,
-    /// Number of the handle. Numbers are unique in a queue and increase, so a handle never matches another message.
+    /// Number of the handle. Each new handle in a queue gets a higher number, so a handle never matches another
+    /// message.
     number: u64,
 }
 
@@ -101,9 +102,10 @@ impl fmt::Display for ReceiptHandle {
 pub struct Depth {
     /// `ApproximateNumberOfMessages`: messages that can be received, unless the in-flight limit is reached.
     pub visible: usize,
-    /// `ApproximateNumberOfMessagesNotVisible`: messages that were received, and are neither deleted nor visible again.
+    /// `ApproximateNumberOfMessagesNotVisible`: messages that have been received, but neither deleted nor made visible
+    /// again.
     pub in_flight: usize,
-    /// `ApproximateNumberOfMessagesDelayed`: messages that were sent with a delay that is not over.
+    /// `ApproximateNumberOfMessagesDelayed`: messages whose delay has not ended yet.
     pub delayed: usize,
 }
 
@@ -119,10 +121,10 @@ pub(crate) enum QueueTimer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The delay of the message is not over.
+    /// The message's delay has not ended yet.
     Delayed,
     Visible,
-    /// The message was received, and neither deleted nor made visible again.
+    /// The message has been received, but neither deleted nor made visible again.
     InFlight,
 }
 
@@ -172,9 +174,9 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Sends a message, as `SendMessage` does. Returns a handle that identifies the message, as if nobody had received it
-    /// yet. The queue sets no timer that would run out after
-    /// `horizon`, the end of the run.
+    /// Sends a message, as `SendMessage` does. Returns a handle that identifies the message for
+    /// [`expire_early`](Self::expire_early). Because no receive has returned this handle, it cannot hide or delete the
+    /// message. The queue sets no timer that would run out after `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -437,8 +439,8 @@ impl<T> SqsQueue<T> {
         agenda.plan(message.visible_at, QueueTimer::Appears(ReceiptHandle { number, ..receipt }));
     }
 
-    /// Ends a message's retention early, and returns its sender's data. `sent` is the handle from its sending. Returns
-    /// `None` if the message is already gone.
+    /// Ends a message's retention early, and returns its sender's data. `sent` is the handle that [`send`](Self::send)
+    /// returned for the message. Returns `None` if the message is already gone.
     pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T>
     where
         T: Copy,

@@ -68,7 +68,7 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// Makes the target functions of a scenario. `seed` is the seed of the request ids.
+    /// Makes the target functions of a scenario. The request ids are generated from `seed`.
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
         let function = |(position, target): (usize, &SimulatedTarget)| Function {
             outage_end: scenario.outage_end(position),
@@ -155,8 +155,8 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        // The total capacity up to the end of each minute is rounded down, so that the limits of single minutes add up
-        // to the capacity.
+        // The total capacity up to the end of each minute is rounded down, so that the limits of the individual minutes
+        // add up to the capacity.
         let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
         self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
@@ -199,8 +199,8 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of an invocation that failed at `now` into the buffer of `text`, and returns it. The record
-    /// contains the payload byte for byte.
+    /// Writes the record of an invocation that failed at `now` into the buffer of `text`, and returns the record. The
+    /// record contains the payload byte for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();

@@ -12,10 +12,10 @@ use super::pauses::{Failed, KnownPauses};
 use super::{HOLD, SECOND};
 use crate::event::EventNumber;
 
-/// Longest visibility timeout on a first receive: 12 hours, which SQS counts from the receive, less 30 s.
+/// Longest visibility timeout after a first receive: 12 hours less 30 s. SQS counts the 12 hours from the receive.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout on a later receive. This timeout is 1,230 s shorter than on a first receive, because a
-/// throttled poller may have held the message for the whole visibility timeout of the queue.
+/// Longest visibility timeout after a later receive. This timeout is 1,230 s shorter than after a first receive,
+/// because a throttled poller may have held the message for the whole visibility timeout of the queue.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message, half a day before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
@@ -105,13 +105,13 @@ impl Handling<'_> {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns the time between the last retry and the end of `MAX_AGE`. This is also the shortest time between the
-    /// first receive and the last retry.
+    /// Returns the time between the last retry and the moment at which `MAX_AGE` is reached. This is also the shortest
+    /// time between the first receive and the last retry.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// Returns the time from `start` to a last retry before `end`; unlimited if no last retry fits in.
+    /// Returns the time from `start` to a last retry before `end`. Unlimited if there is no time for a last retry.
     fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
         let cut = end.since(start).saturating_sub(self.last_retry());
         if cut >= self.last_retry() { cut } else { Duration::MAX }
@@ -170,8 +170,8 @@ impl Handling<'_> {
         latest.min(self.now.saturating_add(most))
     }
 
-    /// Returns the earliest time at which the message can be due if the handler hides it for `hidden_for`, its wait
-    /// before the next retry.
+    /// Returns the earliest time at which the message can be due. `hidden_for` is its wait before the next retry; the
+    /// handler hides the message for this long.
     pub(super) fn not_before(&self, hidden_for: Duration) -> Timestamp {
         if self.known.over(self.wait_start(), self.now).next().is_some() {
             return self.seen.not_before;
@@ -232,16 +232,15 @@ impl Handling<'_> {
     /// the latest possible end of the batch, or earlier if a last retry would otherwise come too late.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
         let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
-        // A shortened wait may be off by a second, because the oracle computes the end of MAX_AGE only in whole
-        // seconds.
+        // A shortened wait may be off by a second, because the oracle counts MAX_AGE only in whole seconds.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
     /// Returns the longest visibility timeout that the handler may set for the original of a moved message. If
-    /// `hidden_for` is the wait of the message itself, this is almost 12 hours. Otherwise, it is the longest timeout
-    /// that may precede a call, however soon `MAX_AGE` ends.
+    /// `hidden_for` is the message's own wait, this is almost 12 hours. Otherwise, it is the longest timeout that may
+    /// precede a call, however soon `MAX_AGE` is reached.
     pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
         let is_its_wait =
             self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();
@@ -272,7 +271,7 @@ impl Handling<'_> {
     }
 
     fn cut_after_unanswered(&self) -> Duration {
-        // The handler subtracts the time that it waited for the answer to the invoke.
+        // The handler subtracts the time that it spent waiting for the answer to the `Invoke` call.
         self.until_last_retry(self.now.saturating_add(INVOKE_TIME), self.end())
     }
 }

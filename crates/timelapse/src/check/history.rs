@@ -39,8 +39,8 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a retry whose wait the target requested. At the latest due time, the wait is a tenth
-/// longer than requested.
+/// Earliest and latest due time of a retry for which the target requested a wait. The latest due time allows for a wait
+/// that is a tenth longer than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -95,7 +95,7 @@ pub(super) struct MessageHistory {
     /// True if the message was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
     /// Earliest time at which the next `Invoke` call for the message is allowed. The oracle sets this time after each
-    /// call that was not refused, and changes it when the message is hidden later.
+    /// call that was not refused, and changes it if the handler then hides the message for a different time.
     pub(super) no_invoke_before: Timestamp,
     /// True if SQS delivered the message while it was hidden, or if the data about the message's earlier waits was
     /// lost. In both cases, the oracle does not check the time between `Invoke` calls for the message.
@@ -179,9 +179,9 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// For each message that a fault allows to be settled again, counts how often it was settled and how often a fault
-    /// excused this. An entry remains after its message is gone, because a handler may still be working on the message.
-    /// For other messages, the flag `MessageHistory::settled` is enough.
+    /// For each message that a fault allows to be settled again, counts how many times it was settled and how many
+    /// times a fault excused this. An entry remains after its message is gone, because a handler may still be working
+    /// on the message. For other messages, the flag `MessageHistory::settled` is enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -216,8 +216,8 @@ impl MessageHistories {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message is re-invoked, dead-lettered or moved. Returns how often this has happened, and how often
-    /// a fault excuses it.
+    /// Records that a message is re-invoked, dead-lettered or moved. Returns how many times this has happened, and how
+    /// many times a fault excuses it.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

@@ -1,5 +1,6 @@
-//! The invariants, each a function named after its [`Invariant`], in the order of the enum. Only the check of the
-//! handler's log is elsewhere (`LogCheck::true_log`), because it compares the log with the queue at the end of a run.
+//! The functions that check the invariants. Each is named after its [`Invariant`], and they have the order of the enum.
+//! Only the check of the handler's log is elsewhere (`LogCheck::true_log`), because it compares the log with the queue
+//! at the end of a run.
 
 use std::time::Duration;
 
@@ -82,8 +83,8 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// Checks that the event is not older than `MAX_AGE`. `claimed`, the time of its first failure according to the retry's
-/// envelope, must be right.
+/// Checks that the event is not older than `MAX_AGE`. Also checks `claimed`, which is the time of the first failure in
+/// the retry's envelope.
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -113,7 +114,8 @@ pub(super) fn due_time(handling: &Handling<'_>, failed: Failed<'_>) -> Checked {
     })
 }
 
-/// Checks that `next`, the number that the handler gives the next attempt, is one higher than the previous number.
+/// Checks that the handler's number for the next attempt (`next`) is one higher than the number of the previous
+/// attempt.
 pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     let failed = handling.seen.origin.attempt.number;
     Invariant::AttemptsByOne.check(handling.event(), next == failed + 1, || {
@@ -132,13 +134,13 @@ pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &s
     })
 }
 
-/// Checks that the invoked function is `target`, the event's own function, and that the record has no flaw.
+/// Checks that the invoked function is the event's own function (`target`), and that the record has no flaw.
 pub(super) fn allow_list(event: EventNumber, invoked_arn: &str, target: &str, flaw: Option<Flaw>) -> Checked {
     let is_target = invoked_arn.strip_suffix(":$LATEST").unwrap_or(invoked_arn) == target;
     Invariant::AllowList.check(event, is_target && flaw.is_none(), || format!("{invoked_arn} was invoked"))
 }
 
-/// Checks that a message was settled (re-invoked, dead-lettered or moved) only once, or once more for each fault that
+/// Checks that a message was settled (re-invoked, dead-lettered or moved) at most once, plus once for each fault that
 /// excuses a duplicate.
 pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32) -> Checked {
     Invariant::ExplainedDuplicates.check(event, times <= 1 + excuses, || {
@@ -146,9 +148,10 @@ pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32)
     })
 }
 
-/// Checks that the repetition of a call at `next` is not too early. After a call that may have been accepted,
-/// `earliest` is an hour later, or the time of the last retry before `MAX_AGE` ends if that is earlier. `excused` is
-/// true if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost.
+/// Checks that an `Invoke` call is not repeated too early. `next` is the time of the repetition. If the first call may
+/// have been accepted, `earliest` is an hour later, or the time of the last retry before `MAX_AGE` is reached,
+/// whichever is earlier. `excused` is true if SQS delivered the message while it was hidden, or if the data about its
+/// earlier waits was lost.
 pub(super) fn spaced_invokes(
     event: EventNumber,
     next: Timestamp,
@@ -225,7 +228,7 @@ pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, 
 }
 
 /// Checks that the handler knows of no active pause, and that it last tried to read the pauses at most `between_reads`
-/// before it received the message. `between_reads` is `None` if the handler reads no pauses.
+/// before it received the message. `between_reads` is `None` if the handler does not read the pauses.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,
@@ -261,8 +264,8 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// Checks a recall at `now`, which makes a message visible at `until` instead of at `before`. `after_call` is the
-/// earliest time at which an earlier call for the message may be repeated.
+/// Checks a recall at `now` that makes a message visible at `until` instead of `before`. `after_call` is the earliest
+/// time at which an earlier call for the message may be repeated.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,
@@ -277,7 +280,7 @@ pub(super) fn recalls_shorten(
     })
 }
 
-/// Checks a text that operators write at `now` in place of `before`, and returns its pauses and requests.
+/// Checks the value that replaces `before` in the pauses parameter at `now`, and returns its pauses and requests.
 pub(super) fn kept_edits(text: &str, before: &Document, now: Timestamp) -> Result<Document, Broken> {
     let kept = Document::read(text).and_then(|new| new.keeps(before, now).map(|()| new));
     kept.map_err(|detail| Broken { invariant: Invariant::KeptEdits, event: None, detail })

@@ -37,8 +37,8 @@ pub(crate) struct Ledger {
     pub(crate) faults: FaultCounts,
     /// Number of carriers of all events.
     carriers: u64,
-    /// Set once faults have multiplied an event, or all events together (`None`), beyond a limit: the event and the
-    /// limit.
+    /// The event that has too many copies, and the limit on its copies. The event is `None` if only the copies of all
+    /// events together exceed their limit.
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
@@ -99,7 +99,7 @@ impl Ledger {
     }
 }
 
-pub(crate) enum EventEnd {
+pub(crate) enum EventOutcome {
     Delivered,
     Waiting,
     NotArrived,
@@ -109,12 +109,12 @@ pub(crate) enum EventEnd {
 impl Life {
     /// Returns how the event ended; `None` if the event has vanished. An event with a delivered copy is delivered.
     /// Otherwise, the event is waiting while an invocation or a message carries it.
-    pub(crate) fn end(&self) -> Option<EventEnd> {
+    pub(crate) fn end(&self) -> Option<EventOutcome> {
         match (self.delivered, self.dead_lettered) {
-            (Some(_), _) => Some(EventEnd::Delivered),
-            (None, _) if self.carriers > 0 => Some(EventEnd::Waiting),
-            (None, _) if self.arrived.is_none() => Some(EventEnd::NotArrived),
-            (None, reason) => reason.map(EventEnd::DeadLettered),
+            (Some(_), _) => Some(EventOutcome::Delivered),
+            (None, _) if self.carriers > 0 => Some(EventOutcome::Waiting),
+            (None, _) if self.arrived.is_none() => Some(EventOutcome::NotArrived),
+            (None, reason) => reason.map(EventOutcome::DeadLettered),
         }
     }
 }
@@ -149,8 +149,9 @@ mod tests {
         ledger.drop_carrier(EVENT);
         assert_eq!(figures(&ledger).dead_lettered, BTreeMap::from([("max_age", 1)]));
         ledger.life(EVENT).delivered = Some(Timestamp::from_secs(2));
-        let TargetFigures { events, delivered, dead_lettered, .. } = figures(&ledger);
-        assert_eq!((events, delivered, dead_lettered.len()), (1, 1, 0));
+        let counted = figures(&ledger);
+        assert_eq!((counted.events, counted.delivered, counted.dead_lettered.len()), (1, 1, 0));
+        assert_eq!((counted.waiting, counted.not_arrived), (0, 0));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions of events. The limit keeps the check fast, and its memory
-/// small.
+/// Maximum number of events to check. A run may have millions of events. The limit keeps the check fast and its memory
+/// use low.
 const MOST_EVENTS: usize = 10_000;
-/// Allowed difference between two due times of one wait. The first due time is computed with the handler's clock, later
-/// due times with SQS's clock. Each clock may be wrong by 5 s.
+/// Allowed difference between two due times that are reported for one wait. The first due time is computed with the
+/// handler's clock, and later ones with SQS's clock. Each clock may be wrong by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;

@@ -58,7 +58,7 @@ pub(crate) struct Start {
     /// True if the handler does not crash and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
-    /// Number of policy changes that had taken effect when the handler's environment was made.
+    /// Number of policy changes that had taken effect when the handler's environment was created.
     pub(crate) policies: usize,
 }
 
@@ -264,7 +264,7 @@ impl Oracle {
         }
     }
 
-    /// Records that operators replace the text of the pauses parameter.
+    /// Records that operators replace the value of the pauses parameter.
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
         // An operator who read the policies just before a change may still use the earlier ones.
         let longest_at = |moment: Timestamp| {
@@ -283,8 +283,8 @@ impl Oracle {
         self.check(working_commands(what));
     }
 
-    /// Records that the handler tries to read the pauses. The handler gets the text as of `read`; `None` if the read
-    /// fails.
+    /// Records that the handler tries to read the pauses. The handler gets the value that the parameter had at `read`.
+    /// `read` is `None` if the attempt fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -330,8 +330,8 @@ impl Oracle {
         self.batch.take().expect("BUG: a batch ended that never began").start.reads
     }
 
-    /// Records that SQS deletes no message of the batch, because the handler crashed or the deletion was lost. The
-    /// messages come back, and a handler repeats the calls.
+    /// Records that SQS deletes none of the messages in the batch, because the handler crashed or the deletion was
+    /// lost. The messages come back, and a handler repeats the calls.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.batch().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -387,7 +387,7 @@ pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Ro
     (most, if most <= scenario.in_flight_limit { worst } else { Room::Full })
 }
 
-/// Checks a text that operators write in place of the latest text, and adds it to `written`.
+/// Checks a new value of the pauses parameter against the latest value, and adds it to `written`.
 pub(super) fn write(written: &mut Written, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
     let latest = written.latest();
     let document = kept_edits(text, &latest, now)?;

@@ -1,4 +1,4 @@
-//! The oracle's own parser of the pauses parameter, and its comparison of each text with the previous one.
+//! The oracle's own parser of the pauses parameter, and its comparison of each value with the previous one.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::{HOLD, UNHIDDEN};
 
 /// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// Longest time until lost edits are restored. Edits are lost if two operators write the parameter at the same time.
+/// Longest time until lost edits are restored. Edits can be lost if two operators write the parameter at the same time.
 /// The limit allows for clocks that are a few seconds off.
 const SETTLES: Duration = Duration::from_secs(120);
-/// Longest time that SQS keeps a message. A pause that ended longer ago has no effect.
+/// Longest time that SQS keeps a message. A pause that ended longer ago than this has no effect.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 /// Longest time that a request lasts.
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
@@ -25,7 +25,7 @@ const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 /// The parsed text of the parameter. Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The pauses, in the order of their start.
+    /// The pauses, ordered by their start.
     pub(super) pauses: Vec<WrittenPause>,
     /// Retry requests first, then cancel requests.
     pub(super) requests: Vec<WrittenRequest>,
@@ -66,7 +66,7 @@ pub(super) struct WrittenRequest {
     bytes: usize,
 }
 
-/// The times that decide how long a request must last.
+/// The times that determine how long a request must last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
     /// The longest backoff of any function.
@@ -99,13 +99,13 @@ impl Document {
         Ok(Self { pauses, requests: requests.collect(), bytes: text.len() })
     }
 
-    /// Returns this text's version of a request, whether or not it is withdrawn.
+    /// Finds a request in this text, whether or not the text withdraws it.
     pub(super) fn find(&self, request: &WrittenRequest) -> Option<&WrittenRequest> {
         self.requests.iter().find(|it| it.is(request))
     }
 
     /// Fails if the text lacks or undoes an entry of `before` that still has an effect and is older than `SETTLES`. If
-    /// the parameter has no room, the text may lack ended pauses and withdrawn requests.
+    /// the parameter has no room, the text may lack withdrawn requests, and pauses that have ended.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
@@ -142,7 +142,7 @@ impl Document {
     }
 
     /// Returns true if the text has a pause that covers the whole of `pause`, or if `pause` is too new or too old to
-    /// matter. Several ended pauses may have been merged into one.
+    /// matter. Several pauses that have ended may have been merged into one.
     fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let settled = now.before(SETTLES).as_secs();
         let end = pause.until.unwrap_or(settled).min(settled);

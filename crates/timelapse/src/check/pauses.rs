@@ -11,8 +11,8 @@ use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two attempts of an environment to read the pauses. The handler's interval is 30 s, or 0.3 s for
-/// each possible environment if that is longer. The limit is a quarter longer than the interval.
+/// Longest time between two attempts by one environment to read the pauses. The handler's interval is 30 s, or 0.3 s
+/// for each possible environment if that is longer. The limit is a quarter longer than the interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 
@@ -22,15 +22,14 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// The texts that operators have written to the pauses parameter.
+/// The values that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// The content of each text as handlers read it, with the time at which the text was written. The latest comes
-    /// last.
+    /// Each value as handlers read it, with the time at which it was written. The latest comes last.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 
-/// The pauses that an environment of the handler has read, and the time of its last attempt to read them.
+/// The pauses that an environment of the handler has read, and the time of the environment's last attempt to read them.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     pub(super) known: KnownPauses,
@@ -40,17 +39,17 @@ pub(crate) struct Reads {
 /// Content of the pauses parameter, as a handler last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// The text that the handler read; `None` if the handler has never read the parameter.
+    /// The value that the handler read; `None` if the handler has never read the parameter.
     document: Option<Arc<Document>>,
-    /// The number of texts that had been written when the handler read the parameter.
+    /// The number of values that had been written when the handler read the parameter.
     texts: usize,
 }
 
-/// The number of written texts and the number of ended pauses, as known to a handler. If either number rises, the
-/// handler may begin another wait.
+/// The number of values written and the number of pauses that have ended, as known to a handler. If either number
+/// rises, the handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
 
-/// The properties of a failed event that requests use to select events.
+/// Properties of a failed event by which a request can select it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed<'a> {
     /// Time at which the event's first message was sent.
@@ -62,14 +61,14 @@ pub(super) struct Failed<'a> {
 }
 
 impl Written {
-    /// Adds the content of a text that operators write at `now`.
+    /// Adds a value that operators write to the parameter at `now`.
     pub(super) fn add(&mut self, mut document: Document, now: Timestamp) {
         document.date_withdrawals(&self.latest(), now);
         let texts = self.texts.len() + 1;
         self.texts.push((now, KnownPauses { document: Some(Arc::new(document)), texts }));
     }
 
-    /// Returns the content of the latest text; empty if operators have written none.
+    /// Returns the latest value; empty if operators have not written a value.
     pub(super) fn latest(&self) -> Arc<Document> {
         self.texts.last().and_then(|(_, known)| known.document.clone()).unwrap_or_default()
     }
@@ -84,18 +83,18 @@ impl Written {
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { document: None, texts: 0 };
 
-    /// Content for a handler that reads no pauses parameter: there are no pauses.
+    /// Content for a handler that does not read the pauses parameter: no pauses.
     pub(crate) fn no_pauses() -> Self {
         Self { document: Some(Arc::default()), texts: 0 }
     }
 
-    /// Returns the pauses of the run's functions, in the order of their start.
+    /// Returns the pauses of the run's functions, ordered by their start.
     fn pauses(&self) -> impl Iterator<Item = &WrittenPause> {
         let pauses = self.document.iter().flat_map(|document| &document.pauses);
         pauses.filter(|pause| covers(&pause.target))
     }
 
-    /// Returns the requests that cover the run's functions and are not withdrawn.
+    /// Returns the requests that cover the run's functions and have not been withdrawn.
     fn requests(&self) -> impl Iterator<Item = &WrittenRequest> {
         let requests = self.document.iter().flat_map(|document| &document.requests);
         requests.filter(|request| !request.withdrawn && covers(&request.target))
@@ -110,7 +109,7 @@ impl KnownPauses {
         self.document.is_none()
     }
 
-    /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count towards
+    /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count toward
     /// `max_age`. Paused time begins with the pause. The handler may read the end of the pause up to `between_reads`
     /// late, and paused time ends 1,344 s (`HOLD`) after that. If the handler has never read the pauses, all time
     /// counts.
@@ -167,7 +166,7 @@ impl KnownPauses {
     }
 
     /// Returns true if a cancel request that is active at `now` covers this event. A request that names keys also
-    /// covers events with these keys that fail later.
+    /// covers events that have one of these keys and fail later.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();
@@ -175,14 +174,14 @@ impl KnownPauses {
         })
     }
 
-    /// Counts the written texts and the ended pauses known at `now`.
+    /// Counts the values that have been written and the pauses that have ended, as far as the handler knows at `now`.
     pub(crate) fn boundaries(&self, now: Timestamp) -> Boundaries {
         (self.texts, self.over(START, now).count())
     }
 }
 
-/// Returns true if a request names this event. A request that names errors covers only events with one of these errors.
-/// A request that names keys covers only events with one of these keys.
+/// Returns true if a request selects this event. A request that names errors covers only events with one of these
+/// errors. A request that names keys covers only events with one of these keys.
 fn names(request: &WrittenRequest, Failed { error, key, .. }: Failed<'_>) -> bool {
     let names = |named: &[String], value: Option<&str>| {
         named.is_empty() || named.iter().any(|named| Some(&**named) == value)

@@ -17,7 +17,7 @@ use crate::aws::{
 };
 use crate::failure::Failure;
 
-/// SQS's maximum number of messages per receive.
+/// The maximum number of messages that SQS returns for one receive call.
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The maximum number of concurrent calls that send or delete messages.
 pub(super) const AT_ONCE: usize = 8;
@@ -40,8 +40,8 @@ pub(super) async fn receive(
         .message_attribute_names("All")
         .message_system_attribute_names(MessageSystemAttributeName::All);
     match call.send().await {
-        // At the limit on messages in flight, a long poll usually gets an empty response without an error, so this
-        // error is treated as an empty response, too.
+        // At the limit on messages in flight, a long poll usually gets an empty response. If SQS returns an error
+        // instead, the error is treated as an empty response.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
@@ -82,7 +82,7 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
     // The sender may pause on any thread, but `paused` must run on this one.
     let (pause, mut pauses) = mpsc::unbounded_channel();
     let sender = sender.on_pause(move |length: Duration, error: &ServiceError| {
-        // This fails only once the work is done. Nobody needs the pause then.
+        // This fails only once the work is done. By then, nobody needs the pause.
         let _ = pause.send((length, error.to_string()));
     });
     let mut work = pin!(sender.send(entries));
@@ -209,10 +209,12 @@ mod tests {
             _ => (200, "", r#"{"Successful":[{"Id":"0"}]}"#.into()),
         });
         let heard = RefCell::new(Vec::new());
-        let hear = |_: Duration, why: &str| heard.borrow_mut().push((calls.count(), why.to_owned()));
+        let hear =
+            |pause: Duration, why: &str| heard.borrow_mut().push((calls.count(), pause, why.to_owned()));
         assert_eq!(account.await.delete(URL, vec!["handle".into()], &hear).await, [Ok(())]);
         let heard = heard.into_inner();
-        assert!(matches!(&*heard, [(1, why)] if why.starts_with("RequestThrottled")), "{heard:?}");
+        let [(1, pause, why)] = &*heard else { panic!("{heard:?}") };
+        assert!(*pause >= Duration::from_secs(5) && why.starts_with("RequestThrottled"), "{heard:?}");
     }
 
     #[test]

@@ -275,6 +275,24 @@ fn delay_does_not_extend_retention() {
 }
 
 #[test]
+fn a_message_may_expire_in_any_state() {
+    let mut fixture = Fixture::new(QueueSettings::default());
+    let in_flight = fixture.send_delayed(0.0, 0, 2).unwrap();
+    let (_, receipt, record) = fixture.receive_one(0.0);
+    let delayed = fixture.send_delayed(0.0, 900, 1).unwrap();
+    let visible = fixture.send_delayed(0.0, 0, 3).unwrap();
+    assert_eq!(depth(&fixture), [1, 1, 1]);
+    for (sent, carried, left) in [(delayed, 1, 2), (in_flight, 2, 1), (visible, 3, 0)] {
+        assert_eq!(fixture.queue.expire_early(sent), Some(carried));
+        assert_eq!(depth(&fixture).into_iter().sum::<usize>(), left);
+        assert_eq!(fixture.removed(), [(carried, Removal::Expired)]);
+    }
+    assert!(fixture.queue.delete(receipt).is_none());
+    assert!(fixture.hide(1.0, &record.receipt_handle, 10).is_err());
+    assert!(fixture.receive(900.0, 10).is_empty(), "old timers and receipts find nothing");
+}
+
+#[test]
 fn old_delay_timer_spares_the_slots_next_message() {
     let mut fixture = Fixture::new(QueueSettings::default());
     let lost = fixture.send_delayed(0.0, 600, 7).unwrap();

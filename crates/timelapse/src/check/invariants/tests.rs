@@ -22,7 +22,7 @@ fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-/// Settings whose waits range from one second to the longest time that SQS can hide a message.
+/// Settings whose waits range from one second to the longest time for which SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -38,7 +38,7 @@ fn hourly() -> Policy {
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
-/// Creates a message of an event whose attempt 3 has failed. Retry 4 is next, with a ceiling of 8 s. The message was
+/// Creates a message for an event whose attempt 3 has failed. Retry 4 is next, with a ceiling of 8 s. The message was
 /// first received 10 s after the event's first failure.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
@@ -135,7 +135,7 @@ fn no_retry_before_the_shortest_wait() {
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
-    // A wait of an hour that would end after MAX_AGE is cut, so that it ends a minute before MAX_AGE.
+    // A one-hour wait that would end after MAX_AGE is cut, so that it ends a minute before MAX_AGE.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
     let check = |now| retried(&handling(&policy(slow.clone()), &seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
@@ -190,7 +190,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// In this test, the ceiling of the wait is 8 s, and the last retry comes 60 s before `MAX_AGE` ends.
+/// In this test, the ceiling of the wait is 8 s, and the last retry comes 60 s before `MAX_AGE` is reached.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
@@ -271,7 +271,7 @@ fn unanswered_invoke_is_hidden_for_one_to_two_hours() {
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
-    // The last retry comes a minute before MAX_AGE (86,400 s) ends, and the invoke has taken 20 s.
+    // The last retry comes a minute before MAX_AGE (86,400 s) is reached, and the `Invoke` call has taken 20 s.
     let near = 86_400.0 - 1_080.5;
     assert_eq!(check(near, 1_000), Ok(()));
     assert_eq!(invariant(check(near, 999)), Invariant::SpacedInvokes);
@@ -319,8 +319,8 @@ fn reasons_are_true() {
     }
 }
 
-/// Returns the pauses that a handler reads at `known_at`. The function was paused for 1,000 s, starting 600 s after the
-/// event's first failure, with a spread of 300 s.
+/// Returns the pauses that a handler reads at `known_at`. The pause of the function begins 600 s after the event's
+/// first failure, lasts 1,000 s and has a spread of 300 s.
 fn paused(known_at: f64) -> KnownPauses {
     let [from, until] = [600.0, 1_600.0].map(|secs| at(secs).as_secs());
     let mut written = Written::default();

@@ -78,7 +78,7 @@ impl Oracle {
         let (event, start) = (handling.event(), &self.batch().start);
         let target = &self.targets[self.scenario.target_of(event)];
         allow_list(event, function_arn, target, handling.seen.origin.flaw)?;
-        // The target opens the envelope in the same way.
+        // This opens the envelope in the same way as the target does.
         let opened = serde_json::from_str(payload).ok().and_then(|event: &RawValue| open(event).ok());
         let opened = opened.filter(|opened| opened.payload.get() == self.payload);
         let claim = payload_verbatim(event, opened.and_then(|opened| opened.metadata), payload)?;

@@ -185,8 +185,8 @@ fn a_function_that_is_or_may_be_paused() {
     let from = at(3_600).as_secs();
     let pause = format!(r#"{{"target":"*","from":{from},"until":null,"spread":3600}}"#);
     let text = format!(r#"{{"v":1,"pauses":[{pause}]}}"#);
-    // The handler has read the parameter as of `read`, and retries the message `tried_ago` milliseconds after it last
-    // tried to read.
+    // The handler knows the parameter's value as of `read`. It retries the message `tried_ago` milliseconds after its
+    // last attempt to read the parameter.
     let invoked = |read: Option<Timestamp>, tried_ago: u64| {
         let mut fixture = Fixture::reading_pauses(Some(MakeOperators::new(|_| unreachable!("nobody acts"))));
         fixture.oracle.pauses_written(&text, at(3_600));
@@ -336,7 +336,7 @@ fn too_long_a_wait() {
     let mut fixture = Fixture::new();
     fixture.hide(2);
     assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
-    // After a failed call the bound is different: 4 s on the second receive.
+    // After a failed call, the bound is different: 4 s on the second receive.
     let mut fixture = Fixture::due();
     fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -381,8 +381,8 @@ fn a_moved_original_hidden_too_long() {
     }
 }
 
-/// A moved message whose deletion is lost comes back while its copy is still delayed. The oracle must notice if the
-/// original is visible or invoked too early.
+/// If the deletion of a moved message is lost, the message comes back while its copy is still delayed. The oracle must
+/// notice if the original is visible or invoked too early.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {
@@ -432,7 +432,7 @@ fn another_body_or_a_second_copy_or_too_long_a_delay() {
 #[test]
 fn more_hops_than_a_wait_takes() {
     let mut fixture = Fixture::due();
-    // After a failed call, the wait may be longer, but must not be split into moves of a second each.
+    // After a failed call, the wait may be longer, but must not be split into moves that last a second each.
     fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
     let mut copy = fixture.send_again(1, at(2));
