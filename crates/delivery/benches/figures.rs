@@ -2,8 +2,7 @@
 //! comeback-delivery --bench figures`.
 //!
 //! The services are simulated on tokio's paused clock, so the numbers of calls and seconds are the same on any machine.
-//! Each memory row is measured in a process of its own, and shows the peak that Linux reports for that process
-//! (`VmHWM`).
+//! Each row about memory comes from a separate process, and shows the peak that Linux reports for it (`VmHWM`).
 
 use std::process::Command;
 

@@ -20,7 +20,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     match deliver.send(messages).await {
         Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
-            // `entries` holds every undelivered message, with the reason. Store them, or send them again later.
+            // `entries` holds every undelivered message, with the reason. Store these messages, or send them again
+            // later.
             for left in &undelivered.entries {
                 eprintln!("{}: {}", left.entry.body, left.cause);
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::lanes::{Lane, Lanes};
 use crate::limits::Limits;
-use crate::operation::{EntryResult, Operation, ServiceError};
+use crate::operation::{EntryAnswer, Operation, ServiceError};
 use crate::outcome::{EntryError, Left, Sent};
 
 use answers::Refusals;
@@ -153,7 +153,7 @@ impl<E, R> Board<E, R> {
 
     /// Takes the next batch, of at most `most` entries. A half of a refused call is a batch of its own. Halves come
     /// after all other batches, because one bad entry must not hold up the rest. If the service may be refusing every
-    /// entry, halves come first, because the answers to the halves show whether it is.
+    /// entry, halves come first, because the answers to the halves settle the question.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -194,8 +194,8 @@ impl<E, R> Board<E, R> {
 
 /// Packing: chooses the entries for the next call.
 impl<E, R> Board<E, R> {
-    /// Packs a batch in the order of the input, as far as lanes allow. A batch ends when it is full or the next entry
-    /// does not fit, so any two successive batches together exceed one of the limits.
+    /// Packs a batch in the order of the input, as far as lanes allow. A batch is complete when it is full or when the
+    /// next entry does not fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
         // If only a few more entries are ready, they go in this call too, which saves a separate call.
         let with_rest = most.saturating_add(most / 8);
@@ -240,7 +240,7 @@ impl<E, R> Board<E, R> {
     }
 
     /// Returns the failed entries that were overtaken: the same call delivered a later entry of the same lane.
-    fn overtaken(&self, answers: &[(usize, EntryResult<R>)]) -> HashSet<usize> {
+    fn overtaken(&self, answers: &[(usize, EntryAnswer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {
             let Some(lane) = self.tracks[index].lane.as_ref().filter(|lane| lane.together) else { continue };

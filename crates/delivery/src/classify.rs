@@ -13,7 +13,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-use crate::operation::EntryResult;
+use crate::operation::EntryAnswer;
 use crate::operation::{ErrorKind, ServiceError};
 
 /// Type of `tokio::time::sleep`, the sleep function that the adapters' senders use.
@@ -83,7 +83,7 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
 /// is a success. A result with neither counts as no answer. An entry with an unknown code is retried. The service's
 /// counts of failures are ignored.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> EntryResult<R> {
+pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> EntryAnswer<R> {
     match (code, receipt) {
         (Some(code), _) => {
             let kind = kind_of_code(code).unwrap_or(ErrorKind::Unknown);
@@ -209,7 +209,7 @@ mod tests {
         Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"))
     }
 
-    /// With this configuration, makes a call that must fail, and returns its error.
+    /// Makes a call that must fail, from a client with this configuration. Returns the error.
     async fn failed(config: Builder) -> ServiceError {
         let call = aws_sdk_sqs::Client::from_conf(config.build()).send_message().message_body("one");
         let call = call.queue_url("https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
@@ -271,7 +271,7 @@ mod tests {
                 (403, "InvalidClientTokenId"),
                 (400, "KMS.AccessDeniedException"),
                 (400, "KMSAccessDeniedException"),
-                // The KMS key is missing. The stream or the function exists.
+                // The KMS key is missing. The stream or function itself exists.
                 (400, "KMSNotFoundException"),
                 (502, "KMSDisabledException"),
                 (400, "InvalidKMSResourceException"),

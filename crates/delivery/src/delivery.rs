@@ -35,14 +35,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Fails in the same cases as [`send`](Self::send).
     ///
     /// ```
-    /// # use comeback_delivery::{EntryResult, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
+    /// # use comeback_delivery::{EntryAnswer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
     /// # struct Never;
     /// # impl Operation for Never {
     /// #     type Entry = &'static str;
     /// #     type Receipt = ();
     /// #     fn limits(&self) -> Limits { SQS_RECEIPTS }
     /// #     fn size(&self, entry: &&'static str) -> usize { entry.len() }
-    /// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<EntryResult>, ServiceError> {
+    /// #     async fn call(&self, _: &[&&'static str]) -> Result<Vec<EntryAnswer>, ServiceError> {
     /// #         std::future::pending().await
     /// #     }
     /// # }

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 use crate::classify::{TokioSleep, send_once};
 use crate::lanes::Lane;
 use crate::limits::{DYNAMODB, Limits};
-use crate::operation::{EntryResult, ErrorKind, Operation, ServiceError};
+use crate::operation::{EntryAnswer, ErrorKind, Operation, ServiceError};
 
 pub use key::Table;
 pub use size::Attributes;
@@ -131,7 +131,7 @@ impl Operation for BatchWriteItem {
         self.key(write).map(drop)
     }
 
-    async fn call(&self, writes: &[&Write]) -> Result<Vec<EntryResult>, ServiceError> {
+    async fn call(&self, writes: &[&Write]) -> Result<Vec<EntryAnswer>, ServiceError> {
         let keys: Vec<Lane> =
             writes.iter().map(|write| self.key(write).expect("BUG: its key was checked")).collect();
         let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
@@ -158,7 +158,7 @@ impl Operation for BatchWriteItem {
 
 /// Returns the answer for one write. DynamoDB gives no reason for an unprocessed write. The usual reason is throttling,
 /// so the write counts as throttled.
-fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> EntryResult {
+fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> EntryAnswer {
     if unprocessed.contains(key) {
         return Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"));
     }

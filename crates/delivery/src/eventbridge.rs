@@ -7,7 +7,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{EVENTBRIDGE, Limits};
-use crate::operation::{EntryResult, Operation, ServiceError};
+use crate::operation::{EntryAnswer, Operation, ServiceError};
 
 /// Sends events to event buses. Each event names its bus.
 ///
@@ -75,7 +75,7 @@ impl Operation for PutEvents {
     async fn call(
         &self,
         events: &[&PutEventsRequestEntry],
-    ) -> Result<Vec<EntryResult<EventBridgeReceipt>>, ServiceError> {
+    ) -> Result<Vec<EntryAnswer<EventBridgeReceipt>>, ServiceError> {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
         let output = send_once!(aws_sdk_eventbridge, call)?;

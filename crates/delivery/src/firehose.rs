@@ -8,7 +8,7 @@ use aws_sdk_firehose::types::Record;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{FIREHOSE, Limits};
-use crate::operation::{EntryResult, Operation, ServiceError};
+use crate::operation::{EntryAnswer, Operation, ServiceError};
 
 /// Sends records to one Firehose stream.
 ///
@@ -59,7 +59,7 @@ impl Operation for PutRecordBatch {
         record.data().as_ref().len()
     }
 
-    async fn call(&self, records: &[&Record]) -> Result<Vec<EntryResult<FirehoseReceipt>>, ServiceError> {
+    async fn call(&self, records: &[&Record]) -> Result<Vec<EntryAnswer<FirehoseReceipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call =
             self.client.put_record_batch().delivery_stream_name(&self.stream).set_records(Some(records));

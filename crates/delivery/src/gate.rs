@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Gap after the first throttled call: 10 calls a second.
+/// Gap after the first throttled call, in seconds. It allows 10 calls a second.
 const FIRST: f64 = 0.1;
-/// The longest gap between calls. A service that accepts less than one call in 5 s is considered down.
+/// The longest gap between calls. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;
 /// A delivery waits in steps of at most this length, and checks its deadline after each step.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap between calls, because timers are no more precise than that.
+/// The shortest gap between calls, in seconds. Timers are not precise enough for a shorter gap.
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
@@ -98,7 +98,7 @@ pub(crate) struct Pace {
     most: usize,
     /// Number of entries in the next call; fractional, because it grows by a factor.
     size: f64,
-    /// Seconds from the beginning of one call to the next; 0 if no throttling is known.
+    /// Seconds from the beginning of one call to the next; 0 if the calls are not spaced.
     gap: f64,
     /// Seconds per entry when the service last accepted only part of a call; `None` if that has not happened yet.
     known: Option<f64>,
@@ -109,7 +109,8 @@ pub(crate) struct Pace {
     nothing: u32,
     /// True if the next call begins after only half the gap.
     is_hasty: bool,
-    /// Number of times that the rate has fallen. Answers to calls that began in an earlier round are ignored.
+    /// Number of times that the rate has fallen. Each fall begins a new round. Answers to calls that began in an
+    /// earlier round are ignored.
     round: u64,
     /// Time left of the pause that the service requested.
     pause: Duration,
@@ -162,8 +163,8 @@ impl Pace {
         pause
     }
 
-    /// Adjusts the pace after a call of `entries` entries that began in `round`. The service throttled all but `taken`
-    /// of them.
+    /// Adjusts the pace after a call that began in `round` and carried `entries` entries. The service throttled all but
+    /// `taken` of them.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
             // The call began before the rate fell, so its answer says nothing about the new rate.
@@ -203,7 +204,8 @@ impl Pace {
         let an_entry = self.gap / self.size() as f64;
         (self.good, self.nothing) = (Some(an_entry), 0);
         let faster = match self.known {
-            // The rate has reached the known rate. The factor allows for rounding errors.
+            // The rate has reached the rate at which the service last accepted part of a call. The factor allows for
+            // rounding errors.
             Some(known) if an_entry <= known * 1.001 => 1.0 / (1.0 / an_entry + STEP / known),
             Some(known) => (an_entry / 2.0).max(known),
             None => an_entry / 2.0,
@@ -233,7 +235,8 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Simulates the answer to a full call: the service accepts this share of its entries.
+        /// Simulates the answer to a full call: the service accepts a share of the entries. `part` is this share, from
+        /// 0 to 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

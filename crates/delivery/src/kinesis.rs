@@ -9,7 +9,7 @@ use aws_sdk_kinesis::types::PutRecordsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{KINESIS, Limits};
-use crate::operation::{EntryResult, Operation, ServiceError};
+use crate::operation::{EntryAnswer, Operation, ServiceError};
 
 /// Sends records to one Kinesis stream.
 ///
@@ -30,7 +30,7 @@ impl Sender {
     /// Makes a sender for the stream with this name or ARN. The client's own retries are switched off.
     ///
     /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default, a stream accepts 1 MiB,
-    /// and refuses the whole call for a larger record; the other records are then sent again in halves.
+    /// and refuses a whole call if one record is larger; the other records are then sent again in halves.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }
@@ -69,7 +69,7 @@ impl Operation for PutRecords {
     async fn call(
         &self,
         records: &[&PutRecordsRequestEntry],
-    ) -> Result<Vec<EntryResult<KinesisReceipt>>, ServiceError> {
+    ) -> Result<Vec<EntryAnswer<KinesisReceipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_records().set_records(Some(records));
         let call = if self.stream.starts_with("arn:") {

@@ -41,8 +41,9 @@ impl Lane {
     }
 }
 
-/// Entries without an outcome in each lane, in order. With `default()`, giving up an entry does not affect entries
-/// added later. With [`remembering`](Self::remembering), giving up an entry closes its lane to entries added later.
+/// The entries of each lane that have no outcome yet, in order. With `default()`, giving up an entry does not affect
+/// entries added later. With [`remembering`](Self::remembering), giving up an entry closes its lane to entries added
+/// later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,

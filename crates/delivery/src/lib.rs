@@ -29,12 +29,12 @@
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits the number of retries.
 //! - **Halves cost few calls.** If the service refuses a whole call, its entries are sent again in halves. Finding one
 //!   bad entry among *n* takes about 2 · log₂ *n* calls. If all *n* entries are bad, finding them takes 2 · *n* − 1
-//!   calls. Halves are sent without a wait, and use up no retry.
+//!   calls. Halves are sent without a wait, and do not use up retries.
 //! - **If every entry is refused, the delivery ends.** Every entry is handed back ([`EntryError::Halted`]) if the
 //!   service has accepted nothing and has refused six whole calls, at least two of them halves, with the same code. If
 //!   at most 50 entries are left, the sender tries each of them instead.
-//! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and accepts others, the
-//!   throttled entries are sent again in calls of about the accepted size.
+//! - **Partial throttling does not use up retries.** If the service throttles some entries of a call and accepts
+//!   others, the throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes or failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
 //!   limit⌉) + 1 calls, each within every limit. An entry that is too large for any call is returned before anything is
 //!   sent.
@@ -93,7 +93,7 @@ pub use classify::{TokioSleep, classify};
 /// Re-exported because the signature of [`Sender::send_stream`] uses `futures_util::Stream`.
 pub use futures_util;
 pub use lanes::Lane;
-pub use operation::{EntryResult, ErrorKind, Operation, ServiceError};
+pub use operation::{EntryAnswer, ErrorKind, Operation, ServiceError};
 pub use outcome::{Delivered, DeliveryResult, EntryError, Left, Sent, Undelivered, by_entry};
 pub use retries::Retries;
 pub use sender::Sender;

@@ -7,7 +7,7 @@ use crate::lanes::Lane;
 use crate::limits::Limits;
 
 /// A service's answer for one entry: its receipt, or an error.
-pub type EntryResult<R = ()> = Result<R, ServiceError>;
+pub type EntryAnswer<R = ()> = Result<R, ServiceError>;
 
 /// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call. The sender packs
 /// the entries into calls, and retries failed entries.
@@ -58,7 +58,7 @@ pub trait Operation {
     fn call(
         &self,
         entries: &[&Self::Entry],
-    ) -> impl Future<Output = Result<Vec<EntryResult<Self::Receipt>>, ServiceError>> + Send;
+    ) -> impl Future<Output = Result<Vec<EntryAnswer<Self::Receipt>>, ServiceError>> + Send;
 }
 
 /// An error that a service returned for an entry or for a whole call.
@@ -72,8 +72,8 @@ pub struct ServiceError {
     /// The service's message, or the chain of causes if there was no response. **The message may quote an entry**: log
     /// it only if you know that this service never does so.
     pub message: String,
-    /// The pause that the service requested, if any. The sender starts no call before the pause ends, but waits at most
-    /// 5 s longer than it would have without the request.
+    /// The pause that the service requested, if any. The sender does not start a call before the pause ends, but waits
+    /// at most 5 s longer than it would have without the request.
     pub retry_after: Option<Duration>,
     /// True if it is certain that only some entries of the call caused the refusal.
     pub(crate) is_of_some: bool,
@@ -116,7 +116,7 @@ impl ErrorKind {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if a whole call that failed with this kind of error shows that every other call would fail too.
+    /// Returns true if, after a whole call has failed with this kind of error, every other call would fail too.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }

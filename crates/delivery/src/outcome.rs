@@ -19,7 +19,7 @@ pub struct Delivered<R = ()> {
 /// Error of a delivery in which some entries were not delivered. It holds each undelivered entry with its error, in the
 /// order of the input.
 ///
-/// The error can be logged: its `Display` and `Debug` forms contain no entry.
+/// The error can be logged: its `Display` and `Debug` forms do not contain any entries.
 #[derive(PartialEq, Eq)]
 pub struct Undelivered<E, R = ()> {
     /// Entries that were not delivered, in ascending order of [`index`](Left::index); never empty.
@@ -81,7 +81,7 @@ pub enum EntryError {
     /// The entry failed and has no retries left. Contains its last error.
     #[error("no retries left: {0}")]
     Exhausted(ServiceError),
-    /// The deadline came before the entry was sent, or before it was sent again. Contains the entry's last error, or
+    /// The deadline passed before the entry was sent, or before it was sent again. Contains the entry's last error, or
     /// `None` if the entry was never sent.
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
@@ -89,7 +89,7 @@ pub enum EntryError {
     /// A call that was under way may have delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// The deadline of [`Sender::send_until`](crate::Sender::send_until) came while a call carried the entry, so the
+    /// The deadline of [`Sender::send_until`](crate::Sender::send_until) passed while a call carried the entry, so the
     /// entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,

@@ -32,8 +32,8 @@ impl Retries {
         Self::of([])
     }
 
-    /// Uses these waits for every entry: an array, the `ceilings()` of a comeback-backoff ladder, or any other
-    /// iterator. If the iterator is endless, an entry that keeps failing is retried until the deadline.
+    /// Uses these waits for every entry: an array, the `ceilings()` of a comeback-backoff ladder, or any iterator. If
+    /// the waits are endless, an entry that keeps failing is retried until the deadline.
     pub fn of<D>(waits: D) -> Self
     where
         D: IntoIterator<Item = Duration>,
@@ -59,7 +59,7 @@ impl Default for Retries {
     fn default() -> Self {
         let backoff = Backoff::exponential(STEP, STEP * 16).expect("BUG: constants in order");
         let backoff = backoff.with_retries(RETRIES);
-        // Only this function uses entropy. By default, senders must not retry at the same moments.
+        // Only this function uses entropy, so that senders with the default retries do not retry at the same moments.
         #[allow(clippy::disallowed_methods)]
         Self { waits: Arc::new(move || Box::new(backoff.delays())) }
     }

@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use crate::board::{Batch, Board, Delayed, Settled};
 use crate::gate::Pass;
-use crate::operation::{EntryResult, ErrorKind, Operation, ServiceError};
+use crate::operation::{EntryAnswer, ErrorKind, Operation, ServiceError};
 use crate::sender::Sender;
 
 /// The source of a delivery's entries, and the conditions that end the delivery early.
@@ -87,7 +87,7 @@ pub(crate) async fn run<O, S, F>(
                     Err(call) => under_way.calls.push(call),
                 }
             }
-            // No call may start any more, or the ready entries were settled in the meantime.
+            // No further call may start, or the ready entries were settled in the meantime.
             Next::Pass(_) => {}
             Next::Answered(answered) => {
                 under_way.waits.extend(take_in(sender, board, answered).into_iter().map(sleeping))
@@ -109,12 +109,12 @@ enum Next<E, R> {
     Answered(Answered<E, R>),
     /// The wait of these entries is over.
     Waited(Vec<usize>),
-    /// No call or wait is under way, or the deadline has come.
+    /// No call or wait is under way, or the deadline has passed.
     End,
 }
 
 /// A finished call: its batch, its permission, and the service's answer.
-type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryResult<R>>, ServiceError>);
+type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryAnswer<R>>, ServiceError>);
 
 /// Everything that the loop awaits: the source of entries, calls, waits, and the next batch's turn at the gate.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
@@ -153,7 +153,7 @@ where
             return Poll::Ready(Next::Answered(answered));
         }
         if !may_start() {
-            // No call may start any more. Waits end now, and calls under way may finish.
+            // No further call may start. Waits end now, and calls under way may finish.
             self.waits.clear();
             self.give_up_turn();
             return if self.calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
@@ -225,7 +225,7 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Passes the answer to a call on to the gate and the board. Returns the entries to send again, and their waits.
+/// Reports a call's answer to the gate and the board. Returns the entries to send again, and their waits.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,

@@ -28,8 +28,8 @@ type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Makes a sender for an operation. The sender waits with the function `sleep`, for example `tokio::time::sleep`.
-    /// Each adapter, such as the one for SQS, has a `new` function that calls `over`.
+    /// Makes a sender for an operation. To wait, the sender calls `sleep`, for example `tokio::time::sleep`. Each
+    /// adapter, such as the one for SQS, has a `new` function that calls `over`.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             gate: Arc::new(Gate::new(CONCURRENCY, operation.limits().entries)),

@@ -3,7 +3,7 @@
 //! On a FIFO queue (a queue with a name that ends in `.fifo`), the messages of one group are sent one at a time, in the
 //! order of the input. When a message is given up, the messages behind it in its group are given up too. A message
 //! without a group is refused unsent. A message with a deduplication id arrives once, even if it is sent again because
-//! its answer was lost. A standard queue does not keep messages in order, and a message that is sent again may arrive
+//! an answer was lost. A standard queue does not keep messages in order, and a message that is sent again may arrive
 //! twice.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use aws_sdk_sqs::types::{
 use crate::classify::{TokioSleep, kind_of_code, send_once};
 use crate::lanes::Lane;
 use crate::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use crate::operation::{EntryResult, ErrorKind, Operation, ServiceError};
+use crate::operation::{EntryAnswer, ErrorKind, Operation, ServiceError};
 
 /// Sends messages to one queue.
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
@@ -80,7 +80,7 @@ pub struct Message {
     /// Time until the message can be received. A delayed message is not in flight. SQS refuses more than 15 minutes,
     /// and any delay on a FIFO queue. `None` uses the queue's own delay.
     pub delay: Option<Duration>,
-    /// `AWSTraceHeader`, the only system attribute that a sender can set: it joins the message to an X-Ray trace. It
+    /// `AWSTraceHeader`, the only system attribute that a sender can set: it links the message to an X-Ray trace. It
     /// does not count towards the message's size.
     pub trace_header: Option<String>,
 }
@@ -162,7 +162,7 @@ impl Operation for SendMessages {
         Some(if self.together { lane.together() } else { lane })
     }
 
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<EntryResult<SqsReceipt>>, ServiceError> {
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<EntryAnswer<SqsReceipt>>, ServiceError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
         let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
@@ -189,7 +189,8 @@ impl Operation for SendMessages {
 pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 
 impl VisibilityChanger {
-    /// Makes a sender of visibility changes for the queue at this URL. The client's own retries are switched off.
+    /// Makes a sender that changes the visibility timeouts of messages in the queue at this URL. The client's own
+    /// retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(ChangeVisibility(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
@@ -222,7 +223,7 @@ impl Operation for ChangeVisibility {
         entry.receipt_handle.len()
     }
 
-    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<EntryResult>, ServiceError> {
+    async fn call(&self, changes: &[&Visibility]) -> Result<Vec<EntryAnswer>, ServiceError> {
         let entries = changes.iter().enumerate().map(|(id, change)| {
             let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id.to_string());
             let entry = entry.receipt_handle(&change.receipt_handle);
@@ -249,7 +250,7 @@ impl Operation for ChangeVisibility {
 pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 
 impl Deleter {
-    /// Makes a sender of deletions for the queue at this URL. The client's own retries are switched off.
+    /// Makes a sender that deletes messages from the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(DeleteMessages(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
@@ -272,7 +273,7 @@ impl Operation for DeleteMessages {
         receipt_handle.len()
     }
 
-    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<EntryResult>, ServiceError> {
+    async fn call(&self, receipt_handles: &[&String]) -> Result<Vec<EntryAnswer>, ServiceError> {
         let entries = receipt_handles.iter().enumerate().map(|(id, &handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder().id(id.to_string()).receipt_handle(handle);
             entry.build().expect("BUG: id and receipt handle are set")
@@ -303,8 +304,8 @@ fn by_entry<'a, R>(
     entries: usize,
     done: impl Iterator<Item = (&'a str, R)>,
     failed: &'a [BatchResultErrorEntry],
-) -> Vec<EntryResult<R>> {
-    let mut answers: Vec<EntryResult<R>> = (0..entries).map(|_| Err(ServiceError::no_answer())).collect();
+) -> Vec<EntryAnswer<R>> {
+    let mut answers: Vec<EntryAnswer<R>> = (0..entries).map(|_| Err(ServiceError::no_answer())).collect();
     let failed = failed.iter().map(|entry| (entry.id(), Err(error_of(entry))));
     for (id, answer) in done.map(|(id, receipt)| (id, Ok(receipt))).chain(failed) {
         if let Some(slot) = id.parse().ok().and_then(|index: usize| answers.get_mut(index)) {
@@ -314,8 +315,8 @@ fn by_entry<'a, R>(
     answers
 }
 
-/// Converts SQS's error for one entry. A throttled entry is always retried. Any other entry is retried unless SQS
-/// reports that the sender is at fault.
+/// Converts SQS's error for one entry into a [`ServiceError`]. A throttled entry is always retried. Any other entry is
+/// retried unless SQS reports that the sender is at fault.
 fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
         (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,

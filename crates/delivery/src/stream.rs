@@ -80,8 +80,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Calls make no progress while the caller does not poll for outcomes, but they still count towards the sender's
     /// limit. Do not await another delivery of the same sender between two outcomes; spawn it instead.
     ///
-    /// Dropping the returned outcomes drops the open entries. To keep the rest of the stream, pass the stream as
-    /// `&mut`.
+    /// Dropping the returned stream of outcomes drops the open entries. To keep the rest of the input stream, pass it
+    /// as `&mut`.
     pub fn send_stream<I: Stream<Item = O::Entry>>(
         &self,
         entries: I,
@@ -122,7 +122,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// the future is dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is given up, the open
     /// entries behind it are given up too, but entries added later are sent.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
-        // A channel allocates all its capacity at once.
+        // A channel allocates its whole capacity when it is created.
         let (requests, received) = bounded(self.window().min(64));
         // The board is made outside the future, so that entries are handed back even if the future is never polled.
         let board = Board::new(self.operation.limits(), Lanes::default());

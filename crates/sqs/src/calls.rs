@@ -142,7 +142,7 @@ impl Sqs for Aws {
 }
 
 /// Lists the entries that SQS did not confirm in its response to a batch call, each with its index and the reason. A
-/// truncated response confirms no entry.
+/// truncated response does not confirm any entry.
 fn failed<'a>(
     verb: &str,
     entries: usize,

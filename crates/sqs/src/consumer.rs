@@ -1,4 +1,4 @@
-//! Runs a batch: chooses the records to run, and decides the outcome of each message.
+//! Processes a batch: chooses the records to start, and decides the outcome of each message.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -280,10 +280,10 @@ where
     }
 
     /// Waits until the [reserve](RESERVE) begins, and then hides or deletes the messages whose outcome is known. If the
-    /// function times out after that, only the running records are affected. The response waits for those records,
-    /// which would otherwise continue in the next invocation.
+    /// function times out after that, only the records still being processed are affected. The response waits for those
+    /// records, which would otherwise continue in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
-        // If the batch has only one record, a timeout affects no other record.
+        // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {
             tokio::time::sleep(self.until_reserve).await;
             let running = messages.iter().filter(|message| *message.end() == Ending::Untouched).count();
@@ -296,7 +296,7 @@ where
         std::future::pending().await
     }
 
-    /// Runs the records, up to `concurrency` of them at a time.
+    /// Processes the records, up to `concurrency` of them at a time.
     async fn run(&self, messages: &[ReceivedMessage]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
@@ -502,8 +502,8 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Splits the messages into lists. The messages in a list run one after another. Each FIFO group has its own list, and
-/// so has each message without a group.
+/// Splits the messages into lists. The messages in a list are processed one after another. Each FIFO group has its own
+/// list, and so has each message without a group.
 fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
     let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

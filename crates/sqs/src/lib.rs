@@ -26,11 +26,11 @@
 //! ```
 //!
 //! The event source mapping needs `ReportBatchItemFailures`. The function's role needs `sqs:ChangeMessageVisibility` on
-//! the queue. A release built with `panic = "abort"`, cargo-lambda's default, cannot catch a panic.
+//! the queue. A release build with `panic = "abort"`, which is cargo-lambda's default, cannot catch a panic.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `consumer` | [`consumer()`] and the batch: the records to run, and the outcome of each |
+//! | `consumer` | [`consumer()`] and the batch: the records to process, and the outcome of each |
 //! | `policy` | [`Options`], checked; the time when a message returns, or the reason why it gets no retry |
 //! | `dead_letter` | the dead-letter's format, and the original message in a dead-letter that was moved back |
 //! | `calls` | the calls to SQS |

@@ -9,14 +9,14 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout after a second or later receive. SQS's limit of 12 hours counts from this receive, whose
-/// time is unknown: a throttled poller may have held the message for 1,230 s since then.
+/// Maximum visibility timeout after a second or later receive. SQS counts its limit of 12 hours from this receive. The
+/// time of the receive is unknown: a throttled poller may have held the message for up to 1,230 s since then.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-/// Default maximum backoff for a FIFO queue. It is short because the queue delivers no other message of a group while
-/// one of them is hidden.
+/// Default maximum backoff for a FIFO queue. It is short because, while a message is hidden, the queue does not deliver
+/// other messages from the same group.
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
@@ -45,8 +45,8 @@ pub struct Options {
     /// The URL of the dead-letter queue. If it is `None`, messages that get no retry are hidden for `max_backoff` again
     /// and again, until the queue's redrive policy moves them or its retention period ends.
     pub dead_letter_queue_url: Option<String>,
-    /// The maximum number of records that run at the same time: 1 by default. The records of one FIFO group always run
-    /// one after another.
+    /// The maximum number of records that are processed at the same time: 1 by default. The records of one FIFO group
+    /// are always processed one after another.
     pub concurrency: usize,
 }
 
@@ -119,7 +119,7 @@ impl Options {
         self.max_backoff.unwrap_or(default)
     }
 
-    /// Draws the backoff after the given number of receives, in whole seconds.
+    /// Draws the backoff, in whole seconds, after the given number of receives.
     pub(crate) fn draw(&self, receives: u32, fifo: bool, draw: Draw<'_>) -> Duration {
         // The shift cannot overflow, because the cap is reached after at most 32 doublings.
         let doubled = self.base_backoff.as_secs() << (receives.max(1) - 1).min(32);

@@ -5,14 +5,14 @@ use std::future::{Future, Pending, Ready, pending, ready};
 use std::time::Duration;
 
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use comeback_delivery::{EntryError, EntryResult, Operation, Retries, Sender, ServiceError, by_entry};
+use comeback_delivery::{EntryAnswer, EntryError, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
     Account, CallFailure, DeadLettered, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT,
     Record, SqsBatchCalls, VisibilityChange,
 };
 use futures_util::future::Either;
 
-pub(crate) type Answers = Result<Vec<EntryResult>, ServiceError>;
+pub(crate) type Answers = Result<Vec<EntryAnswer>, ServiceError>;
 pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.
@@ -105,7 +105,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends the copies of moved messages without retries.
+    /// Sends the copies of moved messages. Does not repeat a failed call.
     async fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -149,8 +149,8 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // Boxed because the future of a delivery takes kilobytes. The handler's own future would otherwise hold and copy
-    // one for each of its calls.
+    // Boxed because the future of a delivery takes kilobytes. Otherwise, the handler's own future would hold and copy
+    // one such future for each of its calls.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

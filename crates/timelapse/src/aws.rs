@@ -1,5 +1,5 @@
 //! Simulated AWS: an SQS queue, an event source mapping and asynchronous invocations, on a virtual clock. This code
-//! does not depend on invariants or the outcomes of events.
+//! knows nothing about the invariants or the outcomes of events.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub(crate) mod mapping;
 pub(crate) mod queue;
 pub(crate) mod target;
 
-/// A version 4 UUID, the form of AWS's request and message ids.
+/// A version 4 UUID, the format of request ids and message ids in AWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id(Uuid);
 
@@ -26,7 +26,7 @@ impl Id {
         Uuid::parse_str(text).ok().map(Self)
     }
 
-    /// Appends the id in its usual form of 36 characters. This is faster than `Display`. The speed matters, because
+    /// Appends the id to `text`, in the usual 36-character form. This is faster than `Display`, which matters because
     /// each retry writes three ids.
     pub(crate) fn write(self, text: &mut String) {
         text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));

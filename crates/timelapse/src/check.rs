@@ -3,9 +3,9 @@
 //! variant of [`Invariant`], with the variant's name. Where a fault excuses a breach, the function takes the excuse as
 //! an argument.
 //!
-//! `ledger` keeps the state of events, and `history` the state of messages. `parameter` parses the texts that operators
-//! write, and `pauses` keeps the pauses that a handler has read. `log` checks the handler's log. The oracle does its
-//! own arithmetic, in `handling`. The only code that it shares with the engine computes the ceiling of a backoff.
+//! `ledger` keeps the state of events, and `history` the state of messages. `parameter` parses the pauses parameter,
+//! and `pauses` keeps the pauses that a handler has read. `log` checks the handler's log. The oracle does its own
+//! arithmetic, in `handling`. The only code that it shares with the engine computes the ceiling of a backoff.
 
 pub(crate) mod handling;
 pub(crate) mod history;

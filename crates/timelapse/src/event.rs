@@ -1,9 +1,9 @@
-//! The events of a run. Their payloads contain values that JSON parsers tend to change: numbers such as `1.0`, escapes
-//! and white space.
+//! The events of a run. Their payloads contain values that JSON parsers tend to change: escapes, white space, and
+//! numbers such as `1.0`.
 
 use std::fmt::{self, Write};
 
-/// Number of an event in a run, in the order of arrival. The first event has the number 0.
+/// Number of an event in a run. Events are numbered in order of arrival, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventNumber(pub usize);
 

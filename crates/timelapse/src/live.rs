@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_delivery::EntryResult;
+use comeback_delivery::EntryAnswer;
 use comeback_engine::{
     BatchEvent, BatchReport, CallFailure, DeadLetter, DeadLettered, Environment, FunctionArn,
     HANDLER_TIMEOUT, InFlightCount, InvokeFailure, Move, Policies, RESERVE, Record, Timestamp,
@@ -47,16 +47,16 @@ pub trait Surroundings {
     fn delete(&mut self, now: Timestamp, receipt_handle: &str);
 
     /// Changes the visibility timeout of a message in the retry queue, as `ChangeMessageVisibility` does.
-    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> EntryResult;
+    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> EntryAnswer;
 
     /// Sends the record of a failed invocation to the retry queue, as Lambda does.
     fn send_failure(&mut self, now: Timestamp, record: String);
 
     /// Sends the copy of a moved message to the retry queue, as the handler does.
-    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> EntryResult;
+    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> EntryAnswer;
 
     /// Sends a dead-letter to the dead-letter queue.
-    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> EntryResult;
+    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> EntryAnswer;
 
     /// Returns true if at least one message in the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;

@@ -18,7 +18,7 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// The policies of a grid, rehearsed with the same events, and the cheapest policy that meets a goal.
+/// Result of planning: every policy of a grid with its figures, and the cheapest policy that meets the goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The outage to recover from, and the time allowed for the recovery.
@@ -50,20 +50,20 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage ends. Among the policies that recover soon enough, the [`Limit`] names the one
-    /// that dead-letters the fewest events.
+    /// Events reach `MAX_AGE` before the outage ends. Of the policies that are not too slow, [`Limit::policy`] is the
+    /// one with the fewest dead-letters for this reason.
     MaxAge,
-    /// `MAX_RETRIES` ends the retries before the outage ends. The policy of the [`Limit`] is chosen in the same way as
-    /// for [`MaxAge`](Self::MaxAge).
+    /// `MAX_RETRIES` ends the retries before the outage ends. [`Limit::policy`] is chosen in the same way as for
+    /// [`MaxAge`](Self::MaxAge).
     MaxRetries,
-    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. The [`Limit`] names the policy that needs
-    /// the lowest value.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. Of the policies with this problem,
+    /// [`Limit::policy`] needs the lowest value.
     Throughput,
-    /// The target has too little capacity for the outage's events, even with the best waits. The [`Limit`] names the
-    /// policy that recovers soonest.
+    /// The target has too little capacity for the outage's events, even with the best waits. [`Limit::policy`] is the
+    /// policy with the fastest recovery.
     Capacity,
-    /// Every policy waits too long: each wait lasts at least a second, and invocations take time too. The [`Limit`]
-    /// names the policy that recovers soonest.
+    /// The waits are too long under every policy: each wait lasts at least a second, and invocations take time too.
+    /// [`Limit::policy`] is the policy with the fastest recovery.
     Waits,
 }
 
@@ -140,8 +140,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the unbeaten policies among those that lose nothing, fastest first. Returns only one of several policies
-/// with equal figures: the one with the shortest cap.
+/// Returns the unbeaten policies among those that lose nothing, fastest first. Of several policies with equal figures,
+/// returns only the one with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -154,14 +154,14 @@ fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     unbeaten
 }
 
-/// Returns the cheapest unbeaten policy that recovers within this time; `None` if no unbeaten policy does.
+/// Returns the cheapest unbeaten policy whose recovery takes at most this time; `None` if there is no such policy.
 fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// Returns the obstacles that keep sufficiently fast policies from meeting the goal. If no policy recovers soon
-/// enough, returns the obstacle to a faster recovery.
+/// Returns the obstacles that keep sufficiently fast policies from meeting the goal. If no policy is fast enough,
+/// returns the obstacle to a faster recovery.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {

@@ -63,7 +63,7 @@ pub struct SentMessage {
 /// The copy of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
-    /// The SQS id of the message that is moved.
+    /// The SQS id of the original message.
     pub message_id: String,
     /// The delay of the copy, in seconds.
     pub delay: u64,

@@ -21,7 +21,7 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Number of events followed by default. If events have many retries, the number is lower, so that there are about
+/// Default number of events to follow. If events have many retries, fewer events are followed, so that there are about
 /// [`RETRIES_IN_ALL`] retries in total.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
@@ -94,7 +94,7 @@ pub struct Spread {
 }
 
 impl Schedule {
-    /// Follows this many events, 1 to [`MAX_EVENTS`], each from its first failure to its last. `progress` is called
+    /// Follows this many events (1 to [`MAX_EVENTS`]), each from its first failure to its last. `progress` is called
     /// after each event. The figures do not depend on the number of threads.
     ///
     /// ```
@@ -144,7 +144,7 @@ impl Schedule {
     }
 }
 
-/// Returns the policy with [`TARGET_ARN`], the function of the followed events, as its only target function.
+/// Returns the policy with [`TARGET_ARN`] as its only target function. The followed events belong to this function.
 fn of_the_followed(policy: &Policy) -> Policies {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
     Policy::new(settings).expect("BUG: only the allow-list has changed").into()
@@ -184,7 +184,7 @@ impl Spread {
     }
 }
 
-/// The retries of an event whose target fails every time, in order, and the reason why the event was dead-lettered.
+/// An event whose target fails every time: its retries in order, and the reason why it was dead-lettered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
@@ -227,7 +227,7 @@ impl Chain {
     }
 }
 
-/// Receives a message repeatedly until it is retried or dead-lettered, and advances `now` to that time. Returns the
+/// Receives a message repeatedly until it is retried or dead-lettered, and advances `now` accordingly. Returns the
 /// payload of the retry, or the reason for the dead-letter.
 fn serve_backoff(
     record: &mut Record,

@@ -94,7 +94,7 @@ fn simulate(
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut occurrences = 0u64;
     let violated = |broken, at| RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at)));
-    // A closure, so that the borrow of the world ends before the handler calls the world.
+    // This is a closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(occurrence) = next() {
         let opened = account.service.borrow_mut().perform(occurrence, watcher);

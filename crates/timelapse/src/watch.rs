@@ -60,7 +60,7 @@ pub struct Trace {
     recording: Option<Recording>,
 }
 
-/// The part of a trace that explains a [`Violation`], recorded in a second run of its scenario.
+/// The part of a trace that explains a [`Violation`]. It is recorded when the scenario is run a second time.
 #[derive(Clone, Debug, Default)]
 struct Recording {
     event: Option<EventNumber>,

@@ -175,7 +175,7 @@ impl World {
         self.oracle.queue_settled(depth.in_flight, left_visible);
     }
 
-    /// Plans the operators' next action for `moment`, or for now if that time has passed.
+    /// Plans the operators' next action for `moment`, or for the current time if `moment` has passed.
     pub(crate) fn operators_act_at(&mut self, moment: Timestamp) {
         self.agenda.plan(moment.max(self.now), Occurrence::OperatorsAct);
     }
@@ -220,8 +220,9 @@ impl World {
         invocation
     }
 
-    /// Draws whether an invocation fails by chance, or because its event always fails. The draws depend only on the
-    /// seed, the event and the attempt, so every policy gets the same draws.
+    /// Decides at random whether an invocation fails although its function is up: by chance, or because its event is
+    /// one that always fails. The draws depend only on the seed, the event and the attempt, so every policy gets the
+    /// same draws.
     fn is_flaky(&self, Attempt { event, number, .. }: Attempt) -> bool {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -362,7 +363,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// Deletes the messages that the handler did not report as failed, as the event source mapping does.
+    /// Acts as the event source mapping: deletes the messages that the handler did not report as failed.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.current_batch = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
@@ -386,7 +387,7 @@ impl World {
         }
     }
 
-    /// Releases a batch's buffers and its environment for other batches.
+    /// Releases a batch's buffers and its environment, so that other batches can use them.
     fn release(&mut self, batch: Batch) {
         self.mapping.spare.push(batch.event.records);
         self.environments.give_back(self.now, batch.environment);

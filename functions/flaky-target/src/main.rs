@@ -38,7 +38,7 @@ fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
 
-/// An event's request for a failure.
+/// The failure that an event asks for.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Wish {
@@ -63,7 +63,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Parses an event's payload. A payload that is not a JSON object asks for no failure.
+    /// Parses an event's payload. A payload that is not a JSON object does not ask for a failure.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());

@@ -99,8 +99,8 @@ impl Aws {
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // Sending a message again is not retried: if SQS's answer is lost, the copy may have been sent, and a retry
-            // would send a second one.
+            // The call that sends a copy is not retried: if SQS's answer is lost, SQS may have accepted the copy, and
+            // a retry would send a second one.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
@@ -132,7 +132,8 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        // Any answer from SQS may ask for a pause. The first hiding must still leave time for the calls after it.
+        // Any answer from SQS may ask the handler to wait. The first hiding must still leave time for the calls after
+        // it.
         let ends = self.first_hiding_ends.take();
         let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
         let outcome = self.hide.send_while(changes, may_start).await;

@@ -84,12 +84,12 @@ impl Config {
 /// An SQS queue, identified by account and name. The region is omitted, because the handler can send only to queues in
 /// its own region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct QueueName {
+pub(crate) struct QueueId {
     account: String,
     name: String,
 }
 
-impl QueueName {
+impl QueueId {
     /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`. Returns `None` for any other form.
     pub(crate) fn from_url(url: &str) -> Option<Self> {
         let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
@@ -120,8 +120,8 @@ pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -
     format!("https://sqs.{region}.{suffix}/{account}/{name}")
 }
 
-fn check_queue(name: &str, url: &str) -> Result<QueueName, String> {
-    match QueueName::from_url(url) {
+fn check_queue(name: &str, url: &str) -> Result<QueueId, String> {
+    match QueueId::from_url(url) {
         None => Err(Setting::named(name).unreadable(url).to_string()),
         Some(queue) if queue.name.ends_with(".fifo") => {
             Err(format!("{name} is {url:?}; it must be a standard queue, not a FIFO one"))
@@ -278,11 +278,11 @@ mod tests {
     #[test]
     fn a_url_and_an_arn_name_the_same_queue() {
         let arn = "arn:aws:sqs:eu-west-1:123456789012:retries".parse().unwrap();
-        let queue = Some(QueueName::of(&arn));
-        assert_eq!(QueueName::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/retries"), queue);
-        assert_eq!(QueueName::from_url("http://127.0.0.1:4566/123456789012/retries"), queue);
-        assert_ne!(QueueName::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/other"), queue);
-        assert_eq!(QueueName::from_url(&url_of(&arn)), queue);
+        let queue = Some(QueueId::of(&arn));
+        assert_eq!(QueueId::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/retries"), queue);
+        assert_eq!(QueueId::from_url("http://127.0.0.1:4566/123456789012/retries"), queue);
+        assert_ne!(QueueId::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/other"), queue);
+        assert_eq!(QueueId::from_url(&url_of(&arn)), queue);
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
             "https:///123456789012/q",
             "https://host/123456789012/q/",
         ] {
-            assert_eq!(QueueName::from_url(url), None, "{url}");
+            assert_eq!(QueueId::from_url(url), None, "{url}");
         }
     }
 }

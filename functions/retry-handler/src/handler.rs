@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::aws::Aws;
 use crate::clock;
-use crate::config::{Config, QueueName, url_of};
+use crate::config::{Config, QueueId, url_of};
 use crate::log;
 
 /// A deadline at least this far in the past or in the future is implausible.
@@ -98,12 +98,13 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// Returns the URL of the queue that the batch came from. `arn`, taken from the messages, names this queue. If it
-    /// is missing, the configured retry queue is assumed. Fails if the queue is unknown or cannot be the retry queue.
+    /// Returns the URL of the queue that the batch came from. `arn`, taken from the messages, is the ARN of this
+    /// queue. If `arn` is `None`, the configured retry queue is assumed. Fails if the queue is unknown or cannot be
+    /// the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
-        let queue = source.as_ref().map(QueueName::of);
-        if queue.is_some() && queue == QueueName::from_url(&self.config.dead_letter_queue_url) {
+        let queue = source.as_ref().map(QueueId::of);
+        if queue.is_some() && queue == QueueId::from_url(&self.config.dead_letter_queue_url) {
             return Err("the batch came from the dead-letter queue (DEAD_LETTER_QUEUE_URL)".into());
         }
         if source.as_ref().is_some_and(QueueArn::is_fifo) {
@@ -111,7 +112,7 @@ impl Handler {
         }
         let configured = self.config.retry_queue_url.as_deref();
         if let (Some(url), Some(arn)) = (configured, arn)
-            && QueueName::from_url(url) != queue
+            && QueueId::from_url(url) != queue
         {
             // A receipt handle works only on its own queue.
             tracing::warn!("the batch came from {arn}, not from the retry queue (RETRY_QUEUE_URL)");

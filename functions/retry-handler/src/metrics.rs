@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use comeback_engine::{BatchReport, Location, Outcome, Policy, RETENTION, Timestamp, What};
 use serde_json::{Value, json};
 
-/// Maximum number of values of one metric in a line. CloudWatch ignores a line with more. Source: "Specification:
-/// Embedded metric format", Amazon CloudWatch User Guide.
+/// Maximum number of values that a line may have for one metric. CloudWatch ignores a line with more values. Source:
+/// "Specification: Embedded metric format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
@@ -83,7 +83,8 @@ impl Counted {
             }
         }
         if let Some(event) = &outcome.event {
-            // A payload may claim any time, but SQS keeps no message for longer than its retention period.
+            // A payload may claim any time of first failure, but SQS keeps no message for longer than its retention
+            // period.
             let oldest = now.before(RETENTION);
             self.measure("EventAge", event.first_failure.max(oldest), now);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{EntryResult, EntryError, ErrorKind, Operation, Sender, ServiceError};
+use comeback_delivery::{EntryAnswer, EntryError, ErrorKind, Operation, Sender, ServiceError};
 
 /// A batch API. In every thousandth call, the first entry fails with a transient error. Entry 13 is always refused.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Operation for Api {
         if *entry == 13 { Err(ServiceError::new(ErrorKind::Refused, "Unlucky", "")) } else { Ok(()) }
     }
 
-    async fn call(&self, entries: &[&u64]) -> Result<Vec<EntryResult>, ServiceError> {
+    async fn call(&self, entries: &[&u64]) -> Result<Vec<EntryAnswer>, ServiceError> {
         let mut answers = vec![Ok(()); entries.len()];
         if self.0.fetch_add(1, Ordering::Relaxed) % 1_000 == 0 {
             answers[0] = Err(ServiceError::new(ErrorKind::Transient, "Code", ""));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::board::{Batch, Board, Delayed, Place};
 use crate::lanes::Lane;
-use crate::operation::{EntryResult, ErrorKind, ServiceError};
+use crate::operation::{EntryAnswer, ErrorKind, ServiceError};
 use crate::outcome::{EntryError, Sent};
 use crate::retries::Retries;
 
@@ -15,11 +15,12 @@ const DOWN: u64 = 6;
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R> Board<E, R> {
-    /// Applies the answer to a batch. Returns the entries to send again, and the waits before them.
+    /// Updates the board after a service has answered a batch. Returns the entries to send again, and the waits before
+    /// them.
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
-        result: Result<Vec<EntryResult<R>>, ServiceError>,
+        result: Result<Vec<EntryAnswer<R>>, ServiceError>,
         retries: &Retries,
     ) -> Vec<Delayed> {
         let Batch { indexes, entries, is_half } = batch;
@@ -48,7 +49,7 @@ impl<E, R> Board<E, R> {
         };
         self.failed_whole = if whole.is_some() { self.failed_whole + 1 } else { 0 };
         let answers = answers.into_iter().chain(std::iter::repeat_with(|| Err(ServiceError::no_answer())));
-        let answers: Vec<(usize, EntryResult<R>)> = indexes.into_iter().zip(answers).collect();
+        let answers: Vec<(usize, EntryAnswer<R>)> = indexes.into_iter().zip(answers).collect();
         let open = self.open();
         let waits = self.retry_failed(answers, retries);
         match whole {
@@ -60,7 +61,7 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    fn retry_failed(&mut self, answers: Vec<(usize, EntryResult<R>)>, retries: &Retries) -> Vec<Delayed> {
+    fn retry_failed(&mut self, answers: Vec<(usize, EntryAnswer<R>)>, retries: &Retries) -> Vec<Delayed> {
         let took_some = answers.iter().any(|(_, answer)| answer.is_ok());
         if took_some {
             self.refusals.taken();
@@ -115,8 +116,8 @@ impl<E, R> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // If a lane has entries in both halves, those in the second half are taken out of it and wait for the first
-        // half.
+        // If a lane has entries in both halves, those in the second half are taken out of that half and wait for the
+        // first one.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -176,9 +177,9 @@ impl<E, R> Board<E, R> {
 }
 
 /// Returns the first error if the service throttled every entry of a call; otherwise `None`.
-fn throttled_whole<R>(answers: &[EntryResult<R>]) -> Option<ServiceError> {
+fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
     let is_throttle =
-        |answer: &EntryResult<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
+        |answer: &EntryAnswer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
@@ -205,7 +206,7 @@ pub(super) struct Refusals {
 
 impl Refusals {
     /// Counts a call that was refused as a whole. Returns true once every other call can be expected to be refused too.
-    /// Never returns true after a call that was too large, because that call says nothing about smaller calls.
+    /// Never returns true after a call that was too large, because its refusal says nothing about smaller calls.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;

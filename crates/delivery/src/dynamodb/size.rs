@@ -47,8 +47,8 @@ fn stored_number(number: &str) -> usize {
 /// Size of a write as JSON in a call, including the JSON around the write. The result may be slightly too large, but
 /// never too small.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
-    // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`. Every write counts the table's name,
-    // although a call has it only once for each table.
+    // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`. The table's name is counted for
+    // every write, although a call contains it only once for each table.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
     AROUND + table.len() + sent_attributes(attributes)
 }
@@ -91,7 +91,7 @@ fn quoted(text: &str) -> usize {
     2 + text.bytes().map(escaped).sum::<usize>()
 }
 
-/// Size of `"…"` in base64.
+/// Size of the bytes as a quoted base64 string.
 fn base64(bytes: &[u8]) -> usize {
     2 + bytes.len().div_ceil(3) * 4
 }

@@ -16,7 +16,7 @@ use comeback_delivery::{
 use crate::service::Service;
 
 /// Outcome of a delivery through the API `A`.
-pub(crate) type DeliveryResult<A> = comeback_delivery::DeliveryResult<<A as Api>::Operation>;
+pub(crate) type ApiResult<A> = comeback_delivery::DeliveryResult<<A as Api>::Operation>;
 
 pub(crate) type Entry<A> = <<A as Api>::Operation as Operation>::Entry;
 
@@ -27,7 +27,7 @@ pub(crate) trait Api: Sized {
 
     /// An error code for one entry, after which the sender retries the entry.
     const PASSING: &'static str;
-    /// An error code for one entry, after which the sender gives the entry up. `None` if the API has no such code.
+    /// An error code for one entry, after which the sender gives up that entry. `None` if the API has no such code.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
@@ -84,7 +84,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],
-    outcome: DeliveryResult<A>,
+    outcome: ApiResult<A>,
 ) -> HashMap<String, EntryError> {
     let log = service.log();
     assert_eq!(log.violations, Vec::<String>::new());

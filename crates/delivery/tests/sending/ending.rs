@@ -1,4 +1,4 @@
-//! Tests of deliveries that end early: the service denies access or is down, or the deadline comes.
+//! Tests of deliveries that end early: the service denies access or is down, or the deadline passes.
 
 use std::future::poll_fn;
 use std::task::Poll;

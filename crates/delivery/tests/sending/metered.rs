@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use comeback_delivery::limits::{KINESIS, Limits};
-use comeback_delivery::{EntryResult, ErrorKind, Operation, ServiceError};
+use comeback_delivery::{EntryAnswer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
 /// A service with one token bucket for entries and one for bytes. It throttles an entry if either bucket has too few
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// True if the service answers for each entry, like Kinesis, even if it accepts no entry of a call. False if it
-    /// fails the whole call in that case, like DynamoDB and SQS.
+    /// True if the service answers for each entry, like Kinesis, even if it accepts none of the entries in a call.
+    /// False if it fails the whole call in that case, like DynamoDB and SQS.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,
@@ -106,7 +106,7 @@ impl Operation for &Metered {
         self.entry_bytes
     }
 
-    async fn call(&self, entries: &[&usize]) -> Result<Vec<EntryResult<usize>>, ServiceError> {
+    async fn call(&self, entries: &[&usize]) -> Result<Vec<EntryAnswer<usize>>, ServiceError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         {
             let (now, most) = &mut *self.under_way.lock().expect("no panic");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::future::{FutureExt, LocalBoxFuture};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{EntryResult, ErrorKind, Lane, Operation, Sender, ServiceError};
+use comeback_delivery::{EntryAnswer, ErrorKind, Lane, Operation, Sender, ServiceError};
 use send_wrapper::SendWrapper;
 
 pub(crate) const ROOMY: Limits = Limits { entries: 10, bytes: 1_000, entry_bytes: 1_000 };
@@ -54,7 +54,7 @@ pub(crate) struct Service {
     pub(crate) polls: usize,
     /// Bytes that an entry adds to a call beyond its own size.
     pub(crate) overhead: usize,
-    /// An error kind, and entries by id. A call with one of these entries fails as a whole with this kind of error,
+    /// An error kind, and the ids of the entries that cause it. A call with any of these entries fails as a whole,
     /// whatever the script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
     /// Configures the lane of an entry.
@@ -87,7 +87,7 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    /// Makes a sender for this service. Its waits are recorded, and take no real time.
+    /// Makes a sender for this service. The sender's waits are recorded, and take no real time.
     pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
         Sender::over(self, |wait| self.sleep(wait).boxed_local())
     }
@@ -147,13 +147,13 @@ impl Operation for &Service {
     fn call(
         &self,
         entries: &[&Entry],
-    ) -> impl Future<Output = Result<Vec<EntryResult>, ServiceError>> + Send {
+    ) -> impl Future<Output = Result<Vec<EntryAnswer>, ServiceError>> + Send {
         SendWrapper::new(self.answer(entries))
     }
 }
 
 impl Service {
-    async fn answer(&self, entries: &[&Entry]) -> Result<Vec<EntryResult>, ServiceError> {
+    async fn answer(&self, entries: &[&Entry]) -> Result<Vec<EntryAnswer>, ServiceError> {
         let ids = entries.iter().map(|entry| entry.id).collect();
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(Call { ids, began: self.tick(), ..Call::default() });

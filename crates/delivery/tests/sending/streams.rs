@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
-use comeback_delivery::{EntryError, EntryResult, ErrorKind, Operation, Retries, Sender, ServiceError};
+use comeback_delivery::{EntryAnswer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 
 /// A service that answers a call by applying the function `F` to the call's entries.
 struct By<F>(F);
 
-type Answers = Result<Vec<EntryResult<String>>, ServiceError>;
+type Answers = Result<Vec<EntryAnswer<String>>, ServiceError>;
 
 impl<F: Fn(Vec<usize>) -> A, A: Future<Output = Answers> + Send> Operation for By<F> {
     type Entry = usize;

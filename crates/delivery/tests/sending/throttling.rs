@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use comeback_backoff::{Backoff, Delays};
 use comeback_delivery::limits::{DYNAMODB, KINESIS, Limits, SQS_SEND};
-use comeback_delivery::{EntryError, EntryResult, ErrorKind, Operation, Retries, Sender, ServiceError};
+use comeback_delivery::{EntryAnswer, EntryError, ErrorKind, Operation, Retries, Sender, ServiceError};
 use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
@@ -21,7 +21,7 @@ struct Drawn {
 
 impl Drawn {
     fn seeded(seed: u64) -> Self {
-        // The seed goes into the upper 32 bits, so that neighbouring seeds share no draws.
+        // The seed goes into the upper 32 bits, so that neighbouring seeds do not share draws.
         Self::drawing(Arc::new(AtomicU64::new(seed.rotate_left(32))))
     }
 
@@ -141,7 +141,7 @@ impl Operation for &Asking {
         0
     }
 
-    fn call(&self, _: &[&()]) -> impl Future<Output = Result<Vec<EntryResult>, ServiceError>> + Send {
+    fn call(&self, _: &[&()]) -> impl Future<Output = Result<Vec<EntryAnswer>, ServiceError>> + Send {
         let calls = &mut *self.1.lock().expect("no panic");
         calls.push(Instant::now());
         let busy = ServiceError::new(ErrorKind::Transient, "Busy", "").with_retry_after(Some(self.0));

@@ -29,7 +29,7 @@ struct Case {
     hides: Vec<(String, u64)>,
     hiding_calls: Option<usize>,
     response: Vec<String>,
-    /// The expected log lines, without their time; `None` if the case does not check them.
+    /// The expected log lines, without timestamps; `None` if the case does not check them.
     lines: Option<Vec<Value>>,
 }
 

@@ -69,7 +69,7 @@ faults! {
     HandlerDiedBefore = "handler_died_before", 0.005, Full;
     /// Per batch: the handler crashes after some of its calls. Strikes only batches with more than one call.
     HandlerDiedBetween = "handler_died_between", 0.02, Full;
-    /// Per batch: the handler crashes after all of its calls, before it responds.
+    /// Per batch: the handler crashes after all of its calls, but before it responds.
     HandlerDiedAfter = "handler_died_after", 0.005, Full;
     /// Per batch: the handler is slow, makes some calls, and is stopped by its timeout.
     HandlerTimedOut = "handler_timed_out", 0.005, Full;

@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 
 use super::fault::Fault;
 
-/// Rate of a fault, and the time during which it strikes.
+/// Rate of a fault, and the time during which the fault strikes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
     /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1. Each variant of `Fault` says whether

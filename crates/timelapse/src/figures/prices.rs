@@ -29,11 +29,12 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Number of batches over which a price is averaged. In full batches of ten, they carry a million messages.
+/// Number of batches over which a price is averaged. These batches carry a million messages, ten in each batch.
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// An API call that AWS bills because of Comeback. The first invocation of the target for an event is not included.
+    /// A kind of API call that Comeback causes and AWS bills. The first invocation of the target for an event is not
+    /// included.
     pub enum ApiCall;
     /// Name of the call as `service:Operation`. If two calls have the same operation, a note in parentheses tells them
     /// apart.

@@ -116,7 +116,8 @@ impl Candidate {
     }
 }
 
-/// Figures of the events that never succeed, in the steady state: events are dead-lettered as fast as they arrive.
+/// Figures of the events that never succeed, in the steady state, in which events are dead-lettered as fast as they
+/// arrive.
 #[derive(Default)]
 struct Never {
     /// Mean number of retries of one event.

@@ -75,8 +75,8 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Shortest time in which the target's capacity allows 99 % of the events to recover; zero if the capacity is
-    /// unlimited.
+    /// Shortest time in which the target has the capacity to handle 99 % of [these events](Self::events_to_recover);
+    /// zero if the capacity is unlimited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
         per_second.map_or(Duration::ZERO, |per_second| {

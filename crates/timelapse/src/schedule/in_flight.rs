@@ -12,7 +12,7 @@ use crate::scenario::Scenario;
 /// of their messages are hidden or delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
-    /// Number of events a second that fail every time.
+    /// Number of events that arrive per second. All of them fail every time.
     pub events_per_second: f64,
     /// Mean time from an event's first failure to its last retry, in seconds.
     pub mean_wait_seconds: f64,
@@ -39,9 +39,9 @@ pub struct InFlight {
 }
 
 impl Schedule {
-    /// Computes the figures for this many events a second that fail every time. By Little's law, L = λ · W events wait.
-    /// Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed, and the number of delayed messages is
-    /// not limited.
+    /// Computes the figures for events that arrive at this rate and fail every time. By Little's law, L = λ · W events
+    /// wait. Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed, and the number of delayed
+    /// messages is not limited.
     ///
     /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit. If the target has
     /// been down for a time `t`, each event has waited for at most `t`.
@@ -109,7 +109,7 @@ impl Schedule {
 /// hides the messages with long waits first, so hiding saves little more than that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Number of events that wait as delayed messages. In an hour, they wait for the same number of event-hours.
+    /// Number of events that wait as delayed messages. Per hour, their waits add up to the same number of event-hours.
     pub delayed: f64,
     /// Maximum number of moves a second.
     pub per_second: f64,

@@ -111,7 +111,7 @@ impl CurrentBatch {
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,
     pub(super) reads: Reads,
-    /// Number of policy changes that had taken effect when the environment was made.
+    /// Number of policy changes that had taken effect when the environment was created.
     pub(super) policies: usize,
     born: Timestamp,
     idle_since: Timestamp,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use comeback_delivery::{EntryResult, ErrorKind, ServiceError};
+use comeback_delivery::{EntryAnswer, ErrorKind, ServiceError};
 use comeback_engine::{
     BatchReport, CallFailure, DeadLettered, HideUpTo, InFlightCount, InvokeFailure, Move, Record,
     VisibilityChange, What,
@@ -182,7 +182,7 @@ impl World {
         Ok(())
     }
 
-    fn hide(&mut self, change: &VisibilityChange<'_>, refused: bool, position: usize) -> EntryResult {
+    fn hide(&mut self, change: &VisibilityChange<'_>, refused: bool, position: usize) -> EntryAnswer {
         if refused {
             return Err(ServiceError::new(ErrorKind::Transient, "InternalError", "the entry has failed"));
         }

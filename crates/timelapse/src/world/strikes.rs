@@ -80,7 +80,7 @@ impl World {
                 records[index].receive_count -= 1;
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
-                // If the batch has room, half of the copies come in the same batch. The other copies come within the
+                // If the batch has room, half of the copies come in the same batch. The other copies come within an
                 // hour, most of them soon.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
                     let (slot, index, agenda) = (receipt.slot, records.len(), &mut self.agenda);
@@ -147,7 +147,8 @@ impl World {
         None
     }
 
-    /// Removes fields from messages of a batch. Returns the indexes of these messages, which the handler cannot parse.
+    /// Removes fields from some messages of a batch. Returns the indexes of these messages, which the handler cannot
+    /// parse.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();

@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts how often the handler took the step `of`, and how often the step failed even when repeated.
+/// Counts how many times the handler took the step `of`, and how many times the step failed even when repeated.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -146,7 +146,7 @@ fn endless_multiplication_ends_the_run() {
     for (events, fault, rate, settings, copies) in [
         (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
         (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
-        // Ten pollers keep up with the copies, so few exist at the same time.
+        // Ten pollers keep up with the copies, so only a few copies exist at the same time.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
@@ -173,13 +173,13 @@ fn two_copies_of_an_event_are_told_apart() {
         maximum_concurrency: 3,
         ..long_waits()
     };
-    // The bug that this test guards against appeared at +05:38:41. The events multiply, so a run of 24 hours would take
+    // The bug that this test guards against appeared at +05:38:41. The events multiply, so a 24-hour run would take
     // minutes.
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the factor by which a fault increases the retries of ten events. The fault and an outage of three hours
-/// begin at the same time.
+/// Returns the factor by which a fault increases the retries of ten events. The fault and a three-hour outage begin at
+/// the same time.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -191,8 +191,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost answer or a crash, the handler waits at least an hour before it repeats a call. A fault of an hour
-/// therefore causes hardly more duplicates than a fault of half an hour.
+/// After a lost answer or a crash, the handler waits at least an hour before it repeats a call. Therefore, an hour-long
+/// fault must not cause many more duplicates than a half-hour one.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
@@ -240,12 +240,12 @@ fn the_same_seed_twice_is_byte_identical() {
 fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
-        // Faults in reading the pauses can strike only if the run has a pause.
+        // Faults that affect reads of the pauses can strike only if the run has a pause.
         let pause = Script::default().paused(HOUR, HOUR, HOUR);
         let operators = fault.name().starts_with("pauses_").then(|| pause.operators()).flatten();
         // Batches are full, so that a handler can crash after it has processed part of one.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), operators, ..scenario };
-        // With a short `MAX_AGE`, events are dead-lettered, so that faults in dead-lettering can strike.
+        // With a short `MAX_AGE`, events are dead-lettered, so that faults that affect dead-letters can strike.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
@@ -312,7 +312,8 @@ fn events_whose_retention_ends_are_counted_as_expired() {
     assert_eq!(summary.delivered + expired, 60);
 }
 
-/// The policy allows the function that the scenario treats as unlisted, which breaks an invariant without any bug.
+/// The policy allows the function that the scenario treats as unlisted. This breaks an invariant although there is no
+/// bug.
 #[test]
 fn violation_has_seed_history_and_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];

@@ -14,7 +14,7 @@ fn every_minute_has_the_queues_depth() {
     let free = summary(&scenario, long_waits());
     let depths = |summary: &Summary| -> Vec<u32> { summary.minutes.iter().map(|m| m.in_flight).collect() };
     assert_eq!(depths(&free).iter().copied().max(), Some(free.peak_in_flight as u32));
-    // Every event that has arrived is hidden until the outage ends.
+    // The messages of all events that have arrived are hidden until the outage ends.
     assert!(depths(&free)[60..180].iter().all(|&depth| depth == 200), "{:?}", depths(&free));
     assert!((90..110).contains(&depths(&free)[30]), "half of them have arrived");
     assert_eq!(depths(&free).last(), Some(&0));
@@ -44,7 +44,7 @@ fn calls_match_the_events() {
     let dead_lettered = dead_lettered(&summary) as u64;
     assert!(dead_lettered > 0 && summary.delivered > 0);
     assert_eq!(calls(ApiCall::InvokeTarget), summary.retries);
-    // Each invocation, whether first or retry, ends in a delivery or in an invocation record.
+    // Each invocation, whether the first one or a retry, ends in a delivery or in an invocation record.
     assert_eq!(calls(ApiCall::SendMessage) + summary.delivered as u64, summary.retries + 40);
     assert!(calls(ApiCall::SendMessageBatch) <= dead_lettered);
     assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + dead_lettered);

@@ -31,7 +31,7 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-/// Settings with waits from a second to the longest time that SQS can hide a message.
+/// Settings whose waits range from one second to the longest time for which SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -161,7 +161,7 @@ fn target_is_left_alone_until_its_requested_time() {
 fn retries_without_jitter_follow_the_formula() {
     let scenario = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
     let summary = summary(&scenario, Settings { jitter: Jitter::None, ..long_waits() });
-    // 1 + 2 + … + 8192 s is the first sum over 3 h (2¹⁴ - 1 s), so the 14th retry is the last.
+    // 1 + 2 + … + 8192 s (2¹⁴ - 1 s) is the first of these sums that exceeds 3 h, so the 14th retry is the last.
     assert_eq!((summary.delivered, summary.retries), (1, 14));
     let overhead = summary.recovery_delay_ms.unwrap().max - (16_383 - 10_800) * 1_000;
     // Each of the 15 invocations takes 200 ms, and each of the 28 batches takes 20 ms + 100 ms. At the end of a batch,

@@ -14,7 +14,7 @@ use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
-/// Makes a scenario with an outage of an hour. After 30 minutes, an operator pauses every function for `length`.
+/// Makes a scenario with a one-hour outage. After 30 minutes, an operator pauses every function for `length`.
 fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
@@ -49,9 +49,9 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Makes a scenario with 200 ended pauses of the target. The pauses begin at intervals of `apart`, but the parameter
-/// has room for only 30. An operator must still be able to pause every function and to make seven retry requests. Also
-/// returns the time at which the operator begins to do so.
+/// Makes a scenario in which an operator pauses and resumes the target 200 times, at intervals of `apart`, although the
+/// parameter has room for only 30 pauses. The operator must then still be able to pause every function and to make
+/// seven retry requests. Also returns the time at which the operator begins these last edits.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -84,7 +84,7 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// A pause of three hours takes effect when the handler next reads the pauses. After the pause, every event comes back
+/// A three-hour pause takes effect when the handler next reads the pauses. After the pause, every event comes back
 /// within the spread, or when the handler next checks its message. The events are spread evenly enough: no minute has
 /// more than three times its share.
 #[test]
@@ -112,8 +112,8 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // If the holds began at a steady rate, a minute in which last holds end would have twice its share of the
-        // events.
+        // If the holds began at a steady rate, a minute in which the last holds of events end would have twice its
+        // share of the events.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }

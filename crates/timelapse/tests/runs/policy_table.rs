@@ -88,7 +88,7 @@ impl Outage {
     }
 }
 
-/// Rows for a function with five events an hour and an outage of three hours.
+/// Rows for a function with five events an hour and a three-hour outage.
 pub(crate) mod quiet {
     use super::*;
 

@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script confirms this number from the formula.
-/// The next backoff is shortened to make room for one last retry, if at least 2 minutes are left.
+/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script computes the same number from the
+/// formula. The next backoff is shortened to make room for one last retry, if at least 2 minutes are left.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
@@ -26,7 +26,7 @@ fn twelve_hour_backoffs_make_about_19_retries() {
     assert_eq!(schedule.dead_lettered.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
-/// The cap of an hour is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
+/// The one-hour cap is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
 #[test]
 fn the_default_policy_makes_about_56_retries() {
     let schedule = schedule(Settings::default(), 1, 2_000);

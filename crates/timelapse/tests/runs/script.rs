@@ -60,7 +60,7 @@ impl Script {
         })
     }
 
-    /// Adds a request to retry all waiting events now, spread over `within`.
+    /// Adds a request to retry all waiting events. Their retries are spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| pauses.with_retry(&request(at, within, None, policies)))
     }
@@ -122,7 +122,7 @@ impl Script {
         if rng.random_bool(0.25) { self.withdrawn(made + after, made) } else { self }
     }
 
-    /// Returns operators who make these edits; `None` if there are none.
+    /// Returns operators who make these edits; `None` if there are no edits.
     pub(super) fn operators(self) -> Option<MakeOperators> {
         let make = move |script: &Self, policies: &Policies| writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))

@@ -143,8 +143,8 @@ pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, so logging it could reveal a payload. It quotes nothing if
-/// the service refused the request before parsing it, or did not answer.
+/// Returns true if an error's message may quote the request. Logging such a message could reveal a payload. The
+/// message quotes nothing if the service refused the request before parsing it, or did not answer.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -172,9 +172,9 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Decides what a failed `Invoke` means. The failure is final only if no repeated call can ever succeed. An answer with
-/// an error code means that Lambda refused the call. Without a code, Lambda may have accepted it, unless the error
-/// proves that nothing was sent.
+/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never help. An answer
+/// with an error code means that Lambda refused the call. If there is no code, Lambda may have accepted the call,
+/// unless the error proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());

@@ -117,7 +117,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 #[derive(Clone, Debug)]
 struct Connect(HttpsConnector<HttpConnector>);
 
-/// Error for a connection that took longer than [`CONNECT_TIMEOUT`].
+/// Error for a connection that took longer than [`CONNECT_TIMEOUT`] to open.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection within {CONNECT_TIMEOUT:?}")]
 struct TookTooLong;
