@@ -17,8 +17,8 @@ tomllib() {
     done
 }
 
-# The same sources give the same bytes in any folder. Programs contain no path of this machine, and all files get the
-# same time stamp and fixed modes.
+# The same sources give the same bytes in any folder. Programs do not contain any paths from this machine, and all files
+# get the same time stamp and fixed modes.
 build() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     "$with" packaging sam about cyclonedx clients infra --

@@ -10,7 +10,7 @@ const LONGEST_BACKOFF = 43_170;
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
-// While a message is hidden, a FIFO queue delivers no other message from the same group.
+// While a message is hidden, a FIFO queue does not deliver other messages from the same group.
 const FIFO_MAX_BACKOFF = 60;
 // Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
 const SPREAD = 0.1;
@@ -199,7 +199,7 @@ class Message {
   }
 }
 
-/** One invocation: runs the records, then hides the failed messages. */
+/** One invocation: processes the records, then hides the failed messages. */
 class Batch {
   started = false;
 
@@ -210,7 +210,7 @@ class Batch {
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
     // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record starts
-    // in it.
+    // during that time.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;
@@ -254,8 +254,8 @@ class Batch {
 
   /**
    * Hides or deletes the messages whose outcome is known, as soon as only the time reserved for calls to SQS is left. A
-   * timeout then affects only the records that are still running. The response waits for those, because they would
-   * otherwise continue in the next invocation.
+   * timeout then affects only the records that are still being processed. The response waits for those, because they
+   * would otherwise continue in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -294,7 +294,7 @@ class Batch {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs a record. Returns true if it succeeded, or if its message was dead-lettered. */
+  /** Runs the function for a record. Returns true if it succeeded, or if the message was dead-lettered. */
   async settles(message) {
     try {
       // The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the record as
@@ -457,8 +457,8 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
 }
 
 /**
- * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. An iterator
- * that can be closed, such as a file, counts as run.
+ * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. Returns
+ * false for an iterator that can be closed, such as a file.
  */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
@@ -471,8 +471,8 @@ function isGenerator(it) {
 }
 
 /**
- * Splits the messages into lists that may run at the same time: one for each FIFO group, and one for each message
- * without a group.
+ * Splits the messages into lists that may be processed at the same time: one for each FIFO group, and one for each
+ * message without a group.
  */
 function lanesOf(messages) {
   const lanes = new Map();
@@ -750,9 +750,9 @@ function optionSeconds(value) {
 }
 
 /**
- * Formats a time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Any other value is
- * converted to a string, because constructing an error must not fail. They ignore such a string, and quote it in the
- * log.
+ * Formats a time as whole seconds or in RFC 3339, which the consumer and the retry handler can parse. Any other value
+ * is converted to a string, because constructing an error must not fail. Both programs ignore such a string, and quote
+ * it in the log.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

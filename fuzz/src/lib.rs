@@ -48,7 +48,8 @@ pub fn batch_event(data: &[u8]) {
     }
 }
 
-/// Parses the bytes as the body of a message, and compares the invocation record with that of another JSON parser.
+/// Parses the bytes as the body of a message, and compares the invocation record with the result of another JSON
+/// parser.
 ///
 /// # Panics
 ///
@@ -197,7 +198,7 @@ fn check_seals(envelope: &Envelope<'_>) {
 /// Number of numeric fields in a [`Question`]. Each takes eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes make a question: the numeric
+/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes form a question: the numeric
 /// fields come first, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {

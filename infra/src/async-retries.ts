@@ -159,7 +159,7 @@ export class AsyncRetries extends Construct {
 
   /**
    * The number of failed invocations of attached functions, including retries: the messages sent to the retry queue.
-   * When more than `hideUpTo` messages wait, messages that the handler sends again count too.
+   * When more than `hideUpTo` messages are waiting, messages that the handler sends again count too.
    */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);

@@ -35,7 +35,7 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** Returns a message about how many bytes are left in the environment. */
+/** Returns a message that says how many bytes are left in the environment. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));

@@ -81,8 +81,8 @@ export interface FunctionPolicy {
   readonly jitter?: Jitter;
 
   /**
-   * The location of the metadata in a retry's payload. You can change this property while events wait, because the
-   * handler always reads both styles.
+   * The location of the metadata in a retry's payload. You can change this property while events are waiting, because
+   * the handler always reads both styles.
    *
    * @default EnvelopeStyle.WRAP
    */

@@ -60,7 +60,7 @@ export interface WaitingProps {
 /** The default maximum concurrency of the handler and of its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-/** The maximum length of a glob in characters, which is that of an `errorType` in a dead-letter. */
+/** The maximum length of a glob, in characters. An `errorType` in a dead-letter has the same maximum. */
 const LONGEST_GLOB = 256;
 
 const PROPERTIES = {

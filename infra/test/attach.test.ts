@@ -236,7 +236,7 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
       retries.attach(orders);
     }),
   ).toBe(already('Stack/Orders', existing));
-  // The failed attach changed nothing.
+  // The failed call of `attach` changed nothing.
   expect(targetFunctions(retries)).toBe('');
 });
 

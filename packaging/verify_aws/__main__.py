@@ -87,7 +87,7 @@ def confirm(run, yes):
 
 
 def verified(run, asked):
-    """Runs all checks at once, because they mostly wait. After this returns, nothing creates resources."""
+    """Runs all checks concurrently, because they mostly wait. After this returns, nothing creates resources."""
     run.release = release.deploy(run, asked.template, asked.parameters)
     print("asking", flush=True)
     with ThreadPoolExecutor(len(checks.ALL)) as pool:

@@ -83,7 +83,8 @@ def fails_to(run, function, queue_url):
 
 
 def reads(run, function, queue_url, **settings):
-    """Creates an event source mapping from a queue to a function. The batch size is 1 unless `settings` has another."""
+    """Creates an event source mapping from a queue to a function. The batch size is 1 unless `settings` gives
+    another."""
     run.go_on()
     request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1, **settings}
     create = run.account.functions.create_event_source_mapping

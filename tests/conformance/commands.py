@@ -70,7 +70,7 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # A long stack name cuts off the part of the queue's name that tells which queue it is, so either is
+            # With a long stack name, the part of the queue's name that identifies the queue is cut off, so either is
             # possible.
             return "the dead-letter queue", "the retry queue"
         case "sqs":

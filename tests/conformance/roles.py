@@ -1,5 +1,5 @@
 """Checks that the handler's role, in the template and in the construct, allows the calls that the handler makes, and no
-other.
+others.
 
 Here, moto evaluates the IAM policies. During the tests, MiniStack's own evaluator decided on each call.
 """

@@ -1,7 +1,7 @@
 """Runs MiniStack 1.5.33 with a retry queue of 100,000 messages that a handler has received and hidden for an hour.
 
-The log comes from tests/scale/paged_log.py, the queues from tests/scale/indexed_queues.py. A message's receipt handle
-follows from its number, so that the writer of the log knows the handle.
+The log comes from tests/scale/paged_log.py, and the queues come from tests/scale/indexed_queues.py. A message's receipt
+handle follows from its number, so that the writer of the log knows the handle.
 """
 
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make scale`: measures simulations of up to a million events, and commands on 100,000 dead-letters, log lines and
-# waiting events.
+# `make scale`: measures simulations of up to a million events, and commands that read 100,000 dead-letters, log lines
+# or waiting events.
 set -euxo pipefail
 cargo build --profile dist -p comeback
 # The console starts in another folder, so the command's path must be absolute.

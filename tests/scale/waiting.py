@@ -1,9 +1,9 @@
 """Measures reading 100,000 lines of the handler's log, for docs/operate.md. Runs on Linux only.
 
-The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few are
-still waiting; in another, all are waiting. The rates include the time of the server, which is a Python program on this
-machine. The memory is that of the command alone. The console reads the same logs, and shows the overview, a page of
-events and the next page.
+The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried immediately and only a few
+are still waiting; in another, all are waiting. The rates include the time of the server, which is a Python program on
+this machine. The memory is that of the command alone. The console reads the same logs, and shows the overview, a page
+of events and the next page.
 
 The script fails if a command needs more than 80 MB or finds a wrong number of events, or if the console takes a quarter
 longer for its first page than the command, more than a tenth of a second for another page, or more than twice the

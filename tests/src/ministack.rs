@@ -55,9 +55,9 @@ impl MiniStack {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server whose clock runs `speed` times as fast as real time, as do its functions' clocks: at 60, a
-    /// visibility timeout of a minute takes a second. The server's event source mappings still look for visible
-    /// messages once per real second.
+    /// Starts a server. Its clock and its functions' clocks run `speed` times as fast as real time: at 60, a visibility
+    /// timeout of a minute takes a second. The server's event source mappings still look for visible messages once per
+    /// real second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()

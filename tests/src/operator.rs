@@ -18,7 +18,7 @@ use crate::stack::Stack;
 const PAGE: &str = "docs/operate.md";
 const EVERY_COMMAND: &str = "every command";
 
-/// A user who runs `comeback` against a MiniStack, with all permissions or only some.
+/// A user who runs `comeback` on a MiniStack server, with all permissions or only some of them.
 #[derive(Clone, Debug)]
 pub struct Operator(Shell);
 
@@ -28,9 +28,9 @@ pub struct Ran {
     arguments: String,
     /// Exit code of the process.
     pub code: i32,
-    /// Text that the run printed on standard output.
+    /// Text that the run printed to standard output.
     pub stdout: String,
-    /// Text that the run printed on standard error.
+    /// Text that the run printed to standard error.
     pub stderr: String,
 }
 
@@ -59,7 +59,8 @@ impl Operator {
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
     }
 
-    /// An operator with only the permissions that `docs/operate.md` lists for a command, for this stack and function.
+    /// An operator with only the permissions that `docs/operate.md` lists for a command, limited to this stack and
+    /// function.
     pub fn of_command(ministack: &MiniStack, command: &str, stack: &Stack, function: &str) -> Self {
         Self::of(ministack).with_permissions_of(ministack, command, stack, function)
     }
@@ -128,7 +129,7 @@ fn command() -> &'static Path {
 }
 
 impl Ran {
-    /// Asserts the exit code and returns what was printed on standard output.
+    /// Asserts the exit code and returns what was printed to standard output.
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout

@@ -2,7 +2,7 @@
 
 use crate::repository::root;
 
-/// A fenced code block of a documentation page.
+/// A fenced code block on a documentation page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Block {
     /// Headings above the block, from the page's title down.

@@ -29,7 +29,7 @@ impl Shell {
             .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             .with("AWS_EC2_METADATA_DISABLED", "true")
             .with("AWS_PAGER", "")
-            // Unoptimized bootstraps build in a third of the time, and no test of this crate measures their speed or
+            // Unoptimized bootstraps build in a third of the time, and no test in this crate measures their speed or
             // size.
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
@@ -150,8 +150,8 @@ impl Drop for Background {
 /// clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. This is the only way in which tests
-/// wait for results.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results only with this
+/// function.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))

@@ -1,4 +1,4 @@
-"""A target that opens the envelope itself. It refuses an order as many times as the event says, and then takes it."""
+"""A target that opens the envelope itself. It refuses an order as many times as the event says, and then accepts it."""
 
 import json
 

@@ -1,6 +1,6 @@
 """A target that fails while a file exists, and records each invocation and its time in another. The event names both.
 
-The target does not use its log: on a faster clock, MiniStack waits for a log only a few milliseconds.
+The target does not use its log: on a faster clock, MiniStack waits only a few milliseconds for a log.
 """
 
 import json

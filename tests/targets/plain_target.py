@@ -1,4 +1,5 @@
-"""A target that knows nothing of envelopes. It refuses an order as many times as the event says, and then takes it."""
+"""A target that knows nothing about envelopes. It refuses an order as many times as the event says, and then accepts
+it."""
 
 import json
 

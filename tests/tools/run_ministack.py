@@ -69,7 +69,7 @@ def named(dispatch):
 
 
 # On AWS, the Python runtime reports the class of an error as its type, without the module. MiniStack reports every
-# error as `Runtime.HandlerError`, and only the traceback in its log has the class.
+# error as `Runtime.HandlerError`, and only the traceback in its log contains the class.
 RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
 
 
@@ -106,7 +106,7 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log has everything that the function wrote before it answered. MiniStack waits only a few
+# On AWS, a function's log contains everything that the function wrote before it answered. MiniStack waits only a few
 # milliseconds for the output, and logs the rest with the environment's next invocation, which may never come.
 class Output:
     def __init__(self, stream, lines):

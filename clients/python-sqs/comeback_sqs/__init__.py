@@ -32,7 +32,7 @@ _LONGEST_BACKOFF = 43_170
 # up to 1,230 s, and that time counts towards the 12 hours.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
-# While a message is hidden, a FIFO queue delivers no other message from the same group.
+# While a message is hidden, a FIFO queue does not deliver other messages from the same group.
 _FIFO_MAX_BACKOFF = 60
 _MAX_BACKOFF = 3_600
 # SQS limits a batch of messages, and each message, to 1 MiB.
@@ -86,7 +86,7 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
 _SPREAD = 0.1
-# Draws differ between messages even if the function seeds `random`, or SnapStart restores its state.
+# Draws differ between messages even if the function seeds `random` or if SnapStart restores its state.
 _RANDOM = random.SystemRandom()
 
 
@@ -134,7 +134,8 @@ def consumer(
       matters.
     - `dead_letter_queue_url`: the URL of the dead-letter queue. Without one, messages that get no retry are hidden for
       `max_backoff` again and again, until the queue's redrive policy moves them or its retention period ends.
-    - `concurrency`: the number of records that run at once, in threads. Records of a FIFO group run one after another.
+    - `concurrency`: the number of records that are processed at the same time, in threads. Records of one FIFO group
+      are processed one after another.
 
     Raises a `ValueError` that lists every problem with the options.
     """
@@ -265,7 +266,7 @@ class _Message:
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # True if the record succeeded, or the dead-letter queue accepted the message.
         self.settled = False
-        # The time at which the message returns. 0: at once. None: after the queue's own visibility timeout.
+        # The time at which the message returns. 0: immediately. None: after the queue's own visibility timeout.
         self.due: float | None = None
         # True if SQS has hidden or deleted the message, perhaps before the batch ended.
         self.applied = False
@@ -281,7 +282,7 @@ class _Message:
 
 
 class _Batch:
-    """One invocation: runs the records, then hides the failed messages."""
+    """One invocation: processes the records, then hides the failed messages."""
 
     def __init__(self, policy: _Policy, handler: _Handler, event: dict[str, Any], context: Any) -> None:
         self.policy, self.handler, self.context = policy, handler, context
@@ -329,8 +330,8 @@ class _Batch:
 
     def settle_early(self, messages: list[_Message]) -> None:
         """Hides or deletes the messages whose outcome is known, as soon as only the time reserved for calls to SQS is
-        left. A timeout then affects only the records that are still running. The response waits for those, because they
-        would otherwise continue in the next invocation."""
+        left. A timeout then affects only the records that are still being processed. The response waits for those,
+        because they would otherwise continue in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -341,7 +342,7 @@ class _Batch:
                 self.hide(messages)
                 self.delete(messages)
 
-    # Running the records
+    # Processing the records
 
     def run_in_order(self, messages: list[_Message]) -> None:
         blocked: set[str] = set()
@@ -358,7 +359,7 @@ class _Batch:
         for message in messages:
             lanes.setdefault(message.group or message.message_id, []).append(message)
         with ThreadPoolExecutor(self.policy.concurrency) as pool:
-            # Each list of messages runs with its own copy of the invocation's context variables.
+            # Each list of messages is processed with its own copy of the invocation's context variables.
             running = [pool.submit(contextvars.copy_context().run, self.run_in_order, lane) for lane in lanes.values()]
             for lane in running:
                 lane.result()
@@ -370,7 +371,7 @@ class _Batch:
         return True
 
     def settles(self, message: _Message) -> bool:
-        """Runs a record. Returns true if it succeeded, or if its message was dead-lettered."""
+        """Runs the function for a record. Returns true if it succeeded, or if the message was dead-lettered."""
         try:
             # The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the
             # record as received.
@@ -760,7 +761,7 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str | None:
-    """Returns the stack traces of an error and of its causes, the first cause first. A long text is cut in the middle,
+    """Returns the stack traces of an error and of its causes, the first cause first. Long output is cut in the middle,
     so that the first cause and the error itself are kept."""
     import traceback  # needed only for failures
 
@@ -786,8 +787,8 @@ def _option_seconds(value: object) -> int | None:
 
 
 def _moment(when: object) -> str:
-    """Formats a time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Any other value is
-    converted to a string."""
+    """Formats a time as whole seconds or in RFC 3339, which the consumer and the retry handler can parse. Any other
+    value is converted to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -843,7 +844,7 @@ _CALL = threading.local()
 
 def _check_time(**_: Any) -> None:
     """Stops a call that has run out of time, so that it is not sent again after Lambda has frozen and thawed the
-    function. By then, its message may be running again."""
+    function. By then, its message may have been delivered again."""
     if time.time() > _CALL.until:
         raise TimeoutError
 

@@ -101,8 +101,8 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _moment(when: object) -> str:
-    """Formats a time as the retry handler reads it: whole seconds, or RFC 3339. Any other value is converted to a
-    string."""
+    """Formats a time as whole seconds or in RFC 3339, which the retry handler can parse. Any other value is converted
+    to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")

@@ -3,7 +3,7 @@
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
 //! Without the `--config` option, dependencies are optimized for size, which would slow backon down.
 //!
-//! The draws differ: comeback-backoff draws uniformly under the ceiling, with Xoshiro256++; backon draws uniformly from
+//! The draws differ: comeback-backoff draws uniformly up to the ceiling, with Xoshiro256++; backon draws uniformly from
 //! the ceiling to twice the ceiling, with fastrand.
 
 use std::cell::RefCell;

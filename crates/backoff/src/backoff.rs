@@ -67,8 +67,8 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Creates an exponential backoff with ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick. Use a
-    /// `factor` other than 2 for growth slower or faster than doubling.
+    /// Creates an exponential backoff with ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick. For
+    /// growth slower or faster than doubling, use a `factor` below or above 2.
     ///
     /// # Errors
     ///

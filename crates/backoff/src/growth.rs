@@ -34,7 +34,7 @@ impl Growth {
         })
     }
 
-    /// The number of retries that a list allows; `None` for any other growth.
+    /// The number of retries that the list allows; `None` if the growth is not a list.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),

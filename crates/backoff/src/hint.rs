@@ -65,7 +65,7 @@ impl Hint {
         Self { may_shorten: true, ..self }
     }
 
-    /// Lengthens the wait by a uniformly random amount of up to a tenth, so that clients with the same hint do not all
+    /// Lengthens the wait by up to a tenth, chosen uniformly at random, so that clients with the same hint do not all
     /// return at the same time.
     ///
     /// ```

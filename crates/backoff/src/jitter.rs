@@ -7,7 +7,7 @@ use crate::error::BackoffError;
 
 /// The random distribution of a wait up to its ceiling c, in ticks.
 ///
-/// The cap is applied to c before the draw. No draw is 0, because a wait of 0 would be no backoff.
+/// The cap is applied to c before the draw. A draw is never 0, because a wait of 0 would not be a backoff.
 ///
 /// | jitter | uniform over | mean |
 /// |---|---|---|

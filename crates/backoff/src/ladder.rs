@@ -164,7 +164,7 @@ pub mod private {
         Duration::from_millis(total)
     }
 
-    /// Parses a rung as it is written in `ladder!`, such as `100ms`, `1_500ms`, `1s`, `2m` or `1h`, into milliseconds.
+    /// Converts a rung of a `ladder!`, such as `100ms`, `1_500ms`, `1s`, `2m` or `1h`, into milliseconds.
     #[track_caller]
     pub const fn millis(rung: &str) -> u64 {
         let bytes = rung.as_bytes();
@@ -196,8 +196,8 @@ pub mod private {
         }
     }
 
-    /// Panics with `what` if `holds` is false. The compiler reports the panic at the caller, not inside the standard
-    /// library.
+    /// Panics with the message `what` if `holds` is false. The compiler reports the panic at the caller, not inside the
+    /// standard library.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

@@ -45,7 +45,7 @@ pub enum UnreadableWait {
 }
 
 impl UnreadableWait {
-    /// The reason in words, without quoting the string.
+    /// The reason in words. The string itself is not quoted.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAWait => "it does not begin with a duration or a date",
@@ -126,7 +126,7 @@ fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWai
     Ok(duration(wait))
 }
 
-/// Parses the part of an ISO 8601 duration after the `P`, into nanoseconds.
+/// Converts the part of an ISO 8601 duration after the `P` into nanoseconds.
 fn iso_duration(text: &str) -> Result<u128, UnreadableWait> {
     let Some((days, time)) = text.split_once('T') else { return sum(text, &ISO_DAYS) };
     let time = sum(time, &ISO_TIME)?;

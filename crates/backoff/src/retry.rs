@@ -170,7 +170,7 @@ pub struct Attempt<'r, T, E> {
     pub retries_left: Option<u64>,
 }
 
-/// The number of calls that a retry loop has made and the time that it has waited, counted by [`Retry::tally`].
+/// The number of calls that a retry loop has made, and the time that it has waited. [`Retry::tally`] records both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
@@ -299,7 +299,7 @@ where
         with!(self: tally; operation, delays, when, when_ok, hint, notify, elapsed)
     }
 
-    /// Runs the operation of [`retry`], and calls `sleeper` for each wait. With tokio, `sleeper` is
+    /// Runs the operation passed to [`retry`], and calls `sleeper` for each wait. With tokio, `sleeper` is
     /// `tokio::time::sleep`.
     ///
     /// # Errors
@@ -319,7 +319,7 @@ where
         }
     }
 
-    /// Runs the operation of [`retry_mut`], and calls `sleeper` for each wait. With tokio, `sleeper` is
+    /// Runs the operation passed to [`retry_mut`], and calls `sleeper` for each wait. With tokio, `sleeper` is
     /// `tokio::time::sleep`.
     ///
     /// # Errors
@@ -338,8 +338,8 @@ where
         }
     }
 
-    /// Runs the operation of [`retry_blocking`] on this thread, and calls `sleep` for each wait. Usually, `sleep` is
-    /// `std::thread::sleep`.
+    /// Runs the operation passed to [`retry_blocking`] on this thread, and calls `sleep` for each wait. Usually,
+    /// `sleep` is `std::thread::sleep`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Tests of `Backoff`: every wait lies under its ceiling, and wrong settings are refused.
+//! Tests of `Backoff`: no wait exceeds its ceiling, and invalid settings are refused.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 

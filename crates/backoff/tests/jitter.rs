@@ -14,7 +14,7 @@ const WAITS: usize = 8;
 /// The deviation that the tests allow, in standard errors.
 const TOLERANCE: f64 = 5.0;
 
-/// The shortest and the longest wait that the jitter allows before retry `n`, in seconds.
+/// The shortest and the longest wait, in seconds, that the jitter allows before retry `n`.
 fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     let ceiling = CAP.min(BASE << (n - 1));
     match jitter {
@@ -25,8 +25,8 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits for each of the seeds, each wait standardised by its range. If the draws are uniform, the standardised
-/// waits have mean 0 and variance 1, whatever their ranges.
+/// The waits for each seed, with each wait standardised by its range. If the draws are uniform, the standardised waits
+/// have mean 0 and variance 1, whatever their ranges.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();
@@ -65,8 +65,7 @@ fn waits_of_neighbouring_seeds_are_independent() {
     for jitter in JITTERS {
         let waits = standardised(jitter);
         let next_wait = waits.iter().flat_map(|z| z.iter().zip(&z[1..])).map(|(one, next)| one * next);
-        // Multiplies each wait by a wait of the next seed, before the same retry or an adjacent one, and sums the
-        // products.
+        // Multiplies each wait by the next seed's wait before the same or an adjacent retry, and sums the products.
         let neighbours = |mine: usize, its: usize| {
             let pairs = waits.windows(2).flat_map(move |pair| pair[0][mine..].iter().zip(&pair[1][its..]));
             pairs.map(|(one, other)| one * other).sum::<f64>()

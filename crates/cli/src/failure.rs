@@ -12,16 +12,16 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. Each string is a sentence with one reason.
+    /// No policy meets the goal of `comeback plan`. Each string is a sentence that gives one reason.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
-    /// A file could not be read or written, or has the wrong content.
+    /// A file could not be read or written, or had the wrong content.
     #[error(transparent)]
     BadFile(#[from] BadFile),
     /// Standard output could not be written.
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
-    /// A command on a deployment failed.
+    /// A command that reads or changes a deployment failed.
     #[cfg(feature = "console")]
     #[error(transparent)]
     Operate(#[from] comeback_operate::Failure),
@@ -68,7 +68,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// Returns the failure for a file that could be read but has the wrong content.
+    /// Returns the failure for a file that can be read but has the wrong content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

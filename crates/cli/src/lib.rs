@@ -1,4 +1,4 @@
-//! The `comeback` command, as a library so that tests can call its parts.
+//! The `comeback` command, as a library, so that tests can call its parts.
 //!
 //! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints a lot also has a
 //! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`]
@@ -15,7 +15,7 @@
 //! | `ui` | `comeback ui`: starts the console, behind the feature `console` |
 //! | `terminal` | prints answers and carries out changes, behind the feature `operate` |
 //! | `signals` | listens for Ctrl-C and SIGTERM, behind the feature `console` |
-//! | `flags` | parses times given as flags, and warns about policies that match no function |
+//! | `flags` | parses times in flags, and warns about policies that match no function |
 //! | `input` | reads the files given to a command |
 //! | `output` | writes results as JSON and as files |
 //! | `tables` | tables and progress bars for a terminal |

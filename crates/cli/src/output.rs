@@ -12,15 +12,15 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object. A process must print only one.
+/// True once this process has printed its JSON object. A process must print only one such object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints the result of a command with `--json`, indented. The same result gives the same bytes.
+/// Prints a command's result as indented JSON. The same result gives the same bytes.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
 }
 
-/// Prints the result of a command with `--json` on one line, without holding the line in memory.
+/// Prints a command's result as JSON on one line, without holding the line in memory.
 pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = BufWriter::new(std::io::stdout().lock());

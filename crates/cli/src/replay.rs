@@ -141,7 +141,7 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
-/// The handler's actions on the messages in one file. The JSON members come in the order of the fields.
+/// The handler's actions on the messages in one file. The JSON members have the same order as the fields.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// The file's path, as given on the command line.

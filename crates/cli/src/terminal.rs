@@ -103,7 +103,8 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Returns a part of a time's RFC 3339 text, such as the time of day. `part` is a range of characters.
+/// Returns a part of a time in RFC 3339 format, such as the time of day. `part` is a range of characters in that
+/// format.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }

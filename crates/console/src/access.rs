@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use crate::response::{html, refused};
 
-/// Path that exchanges the one-time code in the query for a session cookie.
+/// Path of the request that exchanges the one-time code in its query for a session cookie.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
 /// Maximum number of sessions. A sign-in beyond this number ends the oldest session.
@@ -47,7 +47,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct BrowserSession {
     cookie: String,
-    /// A secret that every form shown in this session has in a hidden field.
+    /// The secret in a hidden field of every form that is shown in this session.
     pub(super) form_secret: String,
 }
 
@@ -77,7 +77,7 @@ impl Access {
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// Creates a one-time code, valid for a minute, that signs one browser in. Returns the path with the code.
+    /// Creates a one-time code, valid for a minute, that signs one browser in. Returns a path that contains the code.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");

@@ -1,5 +1,5 @@
-//! Pages that make a change, such as pausing a function. They show a form, then show the plan and ask for confirmation,
-//! and finally perform the change.
+//! Pages for making changes, such as pausing a function. The operator fills in a form and confirms the plan, and the
+//! change is then performed.
 //!
 //! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the same
 //! as the one shown.
@@ -14,9 +14,9 @@ use axum::response::Response;
 
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::counted;
+use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
-use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{
     Change, Command, CommandName, Ended, Failure, Interrupt, Layout, Operator, Planned, Text, Unwatched,
 };
@@ -28,7 +28,8 @@ use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::{PageScreen, Question, Summary};
 
-/// Form field that requests a plan. Without this field, the page only shows the filled-in form.
+/// Form field that is present if the operator requests a plan. Without this field, the page only shows the filled-in
+/// form.
 pub(super) const PLAN: &str = "plan";
 /// Form field with the digest of the plan that the operator saw.
 const DIGEST: &str = "digest";
@@ -214,7 +215,7 @@ impl Performer {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }
 
-    /// Plans a change again, and performs it only if the operator agreed to the same plan.
+    /// Plans a change again, and performs it only if the operator has agreed to the same plan.
     pub(super) async fn change(&self, asked: Asked) -> Result<(), Failure> {
         let planned = asked.plan(self.operator().await?).await?;
         let result = self.perform(planned).await;

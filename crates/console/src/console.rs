@@ -12,8 +12,8 @@ use comeback_operate::doctor::{Examination, doctor};
 use comeback_operate::function::FunctionName;
 use comeback_operate::status::{Status, status};
 use comeback_operate::trace::{LinesOf, Trace, TraceOptions, trace};
+use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::{Reading, Scope};
-use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{
     Account, Address, Command, CommandName, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched,
 };
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// Cached traces. The key is the requested id with a flag, which is true if the trace includes the function's log
+    /// Cached traces. The key is the requested id and a flag. The flag is true if the trace includes the function's log
     /// lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
@@ -135,7 +135,8 @@ impl Console {
         self.account.get()
     }
 
-    /// The current time by the account's clock, or by this machine's clock until a page has connected to the account.
+    /// The current time according to the account's clock or, until a page has connected to the account, this machine's
+    /// clock.
     pub(super) fn now(&self) -> Timestamp {
         self.account().map_or_else(now, Account::now)
     }

@@ -21,7 +21,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/doctor", page(doctor))
 }
 
-/// A form field for the ARN of an SNS topic. The ARN completes the command of a fix.
+/// A form field for the ARN of an SNS topic. The ARN completes the command that fixes a problem.
 #[derive(Clone, Default)]
 pub(super) struct TopicField {
     /// The text in the field.
@@ -88,7 +88,7 @@ fn is_problem(finding: &&Finding) -> bool {
 struct DoctorPage<'d> {
     frame: Frame,
     summary: String,
-    /// All findings that are not ok, the worst first.
+    /// All findings that are not ok, worst first.
     problems: Vec<&'d Finding>,
     /// All other findings, by area.
     others: Vec<(&'static str, Vec<&'d Finding>)>,

@@ -17,7 +17,7 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
     }
 }
 
-/// Maximum length of a key that is shown whole, in characters.
+/// Maximum length, in characters, of a key that is shown in full.
 const WHOLE_KEY: usize = 24;
 
 /// Shortens an event's key for a table. A whole UUID in each row would leave no room for anything else.

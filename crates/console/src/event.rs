@@ -118,7 +118,8 @@ fn is_held(trace: &Trace) -> bool {
     trace.pause.is_some_and(|pause| pause.holds(due))
 }
 
-/// `None` if the request id of the event's last failed attempt is unknown.
+/// The function's log lines from the last failed attempt; `None` if no attempt failed, or if the trace does not contain
+/// that attempt's invocation.
 fn last_failure(trace: &Trace) -> Option<LastFailure> {
     let step = trace.story.steps.iter().rfind(|step| step.happened == Happened::Failed)?;
     let invocation = trace.invocation(step.request_id())?;
@@ -143,8 +144,8 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
 }
 
-/// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a pause
-/// holds can only be cancelled.
+/// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a
+/// pause holds can only be cancelled.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     let Story { key, target, end: StoryEnd::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);

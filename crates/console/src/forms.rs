@@ -1,4 +1,4 @@
-//! The forms that pause, resume, attach and detach functions, and that retry or cancel waiting events.
+//! The forms for pausing, resuming, attaching and detaching functions, and for retrying or cancelling waiting events.
 
 use axum::Router;
 

@@ -60,7 +60,7 @@ fn draw(series: &Series) -> Picture {
     drawn_in(WIDE, |root| {
         let axis = (TimeAxis::ago(ago(0)), "time before now");
         let mut chart = frame(root, axis, (y, ""), Room::PAGE)?;
-        // The first line is drawn last, above the others.
+        // The first line is drawn last, on top of the others.
         for ((_, counts), (colour, line)) in series.lines.iter().zip(STYLES).rev() {
             let counts = counts.iter().map(|count| (*count as f64).max(floor));
             line.draw(&mut chart, steps(counts, ago), colour)?;

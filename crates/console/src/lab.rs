@@ -25,7 +25,7 @@ pub(super) fn routes() -> Router<Console> {
 /// Fields of the form that are always shown. The other fields are collapsed at first.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
-/// The outage that is simulated if the form's field is empty.
+/// The outage that is simulated if the form's outage field is empty.
 const DEFAULT_OUTAGE: &str = "3h";
 /// Outages to choose from: each button's label, and the fields that the button sets.
 const PRESETS: [(&str, &[(&str, &str)]); 4] = [
@@ -111,7 +111,7 @@ struct LabPage {
     /// The name of the policy that the form's policy is compared with.
     other: &'static str,
     is_beside_deployed: bool,
-    /// Reason why the deployed policy could not be read; `None` if it was read, or was not requested.
+    /// Reason why the deployed policy could not be read; `None` if it was read, or if it was not requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
     /// The policy for the operator to paste: as stack parameters, and as properties of the CDK construct. `None` for

@@ -44,7 +44,7 @@ struct Overview {
     loud: Vec<Fact>,
     /// The facts about the deployment that are not in `loud`.
     quiet: Vec<Fact>,
-    /// Name of each open pause, and the path of the page that ends it.
+    /// Name of each open pause, and the path of the page for ending it.
     pauses: Vec<(String, String)>,
     functions: Waiting<Table>,
     /// Charts of the last few hours; empty if CloudWatch has no data.
@@ -70,13 +70,13 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// Changes in the large numbers at the top of the page over the last hour, according to the handler's log.
+/// Changes over the last hour, according to the handler's log, in the large numbers at the top of the page.
 #[derive(Clone, Copy)]
 struct LastHour {
     /// The change in the number of waiting events.
     waiting: i64,
-    /// The number of events that were due an hour ago. The page shows this number, not the change since then, because
-    /// the current count comes from SQS and may be a minute old.
+    /// The number of events that were due an hour ago. The page shows this number instead of the change since then,
+    /// because the current count comes from SQS and may be a minute old.
     due_before: u64,
     dead_lettered: u64,
 }
@@ -182,7 +182,7 @@ fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile
     }
 }
 
-/// A pause's name, and the path of the page that ends it.
+/// A pause's name, and the path of the page for ending it.
 fn resume(open: &OpenPause) -> (String, String) {
     let target = open.pause.target.to_string();
     let name = target.parse().map_or_else(|_| target.clone(), |function| command_name(&target, &function));
@@ -212,7 +212,7 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Adds up the last hour's changes of all functions. An event counts as waiting until it is retried or
+    /// Adds up the last hour's changes across all functions. An event counts as waiting until it is retried or
     /// dead-lettered.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();

@@ -19,7 +19,7 @@ use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
-/// Maximum time that a page waits for a simulation. After that, it shows the simulation's progress.
+/// Maximum time that a page waits for a simulation. After that, the page shows the simulation's progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;

@@ -39,7 +39,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Finds what a search text refers to. Letter case does not matter in the name of an error.
+/// Finds what a search text refers to. Ignores letter case in the names of errors.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

@@ -1,6 +1,6 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves only one request, which limits its time and memory. At most 32 connections are open at a
+//! Each connection serves only one request, so its time and memory are limited. At most 32 connections are open at a
 //! time, which is enough for one user.
 
 use std::ops::ControlFlow;

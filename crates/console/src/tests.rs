@@ -31,7 +31,7 @@ use crate::{LARGEST_FORM, routes, server};
 use comeback_operate::clock::now;
 
 const HERE: &str = "127.0.0.1:7070";
-/// Path of a form that stops a change. No change is in progress, so a request that passes the server's rules is
+/// Path of a form for stopping a change. No change is in progress, so a request that passes the server's rules is
 /// answered with 404.
 const STOP: &str = "/progress/1/stop";
 

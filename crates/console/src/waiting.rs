@@ -12,10 +12,10 @@ use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
 use comeback_operate::waiting::events::{DueRange, Group, Sorted, Why};
+use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::{EVENT_HEADS, Listing, Report};
 use comeback_operate::waiting::returns::Returns;
-use comeback_operate::waiting::wanted::WaitingFilter;
 use comeback_operate::{Answer as _, Column, Fact, Table, Text, text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE, Room, frame};
@@ -61,7 +61,7 @@ impl WaitingPage {
         self.filter.get(name).unwrap_or_default()
     }
 
-    /// Returns `head`, the heading of a column of actions, or an empty heading in a read-only console.
+    /// Returns the heading of a column of actions. This is `head` or, in a read-only console, an empty heading.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
@@ -74,7 +74,7 @@ struct Chip {
 }
 
 impl Chip {
-    /// Returns a [`Chip`] for each active filter. The start and the end of a range of due times share one.
+    /// Returns a [`Chip`] for each active filter. The start and the end of a range of due times share a chip.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -120,8 +120,8 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// Actions on each group in the table; `None` for a group that combines several functions, because there were too
-    /// many to list separately.
+    /// Actions on each group in the table; `None` for a group that combines several functions. Groups are combined if
+    /// there are too many to list separately.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
@@ -273,7 +273,7 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.kind.title())).and(request.line())
 }
 
-/// A table of a report's groups, with the reasons why the events of each group wait.
+/// A table of a report's groups, with the reasons why the events in each group are waiting.
 pub(super) fn groups(report: &Report<'_>) -> Table {
     let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
@@ -355,8 +355,8 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns an item for each period with events: the tooltip text with its counts, and the path of the page that lists
-/// its events.
+/// Returns an item for each period with events: the tooltip text with the period's counts, and the path of the page
+/// that lists the period's events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

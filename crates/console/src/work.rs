@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::response::{encoded, go_to};
 
-/// Maximum number of ended changes that still have a page.
+/// Maximum number of finished changes whose pages are kept.
 const KEPT: usize = 20;
 /// Time for which every page shows a line about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ impl PageScreen {
         Self { agreed: RefCell::new(Some(digest.to_owned())), ..Self::default() }
     }
 
-    /// Adds `layout`, a part of the change's output, to the change's page.
+    /// Adds a part of the change's output to the change's page.
     pub(super) fn show(&self, layout: Layout) {
         self.layout.borrow_mut().and(layout);
     }
@@ -103,7 +103,7 @@ impl Follow for PageScreen {
     }
 }
 
-/// A change that is being performed, or has ended.
+/// A change that is being performed or has finished.
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: Summary,
@@ -156,7 +156,7 @@ impl Work {
         Some(Toast { path, title: self.summary.title.clone(), state, tone })
     }
 
-    /// Asks the change to stop, as Ctrl-C does for a command. Has no effect if the change has ended.
+    /// Asks the change to stop. This is the equivalent of Ctrl-C in a terminal. Has no effect if the change has ended.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -179,7 +179,7 @@ pub(super) struct Summary {
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes no file.
     pub(super) file: Option<String>,
-    /// Digest of the question that the operator has answered with yes; empty for a change without a question.
+    /// Digest of the question to which the operator has agreed; empty for a change without a question.
     pub(super) agreed: String,
 }
 
@@ -251,7 +251,7 @@ impl Works {
         others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
-    /// Drops the oldest of the ended changes, because a change may hold a lot of output.
+    /// Drops the oldest finished changes, because a change may hold a lot of output.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
@@ -272,7 +272,7 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress and waits until they have ended. By then, the messages that they received are
+    /// Stops all changes in progress and waits until they have ended. By then, all messages that they had received are
     /// visible again.
     pub(super) async fn stop_all(&self) {
         loop {

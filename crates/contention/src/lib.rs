@@ -2,8 +2,8 @@
 //! refused write. The study measures what each kind of jitter costs and saves.
 //!
 //! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's version
-//! and writes it back. The server refuses the write if another client has written since the read. A refused client
-//! backs off, and then reads again.
+//! and sends it along with its write. The server refuses the write if another client has written since the read. A
+//! refused client backs off, and then reads again.
 //!
 //! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)| to arrive. A run ends when
 //! every client has the answer to an accepted write. Only writes count as calls.

@@ -87,7 +87,7 @@ fn writes_equal_the_first_run() {
     assert_eq!(writes.iter().filter(|write| write.accepted).count(), 40);
 }
 
-/// Returns how many other calls come within 5 ms of a call, on average. The first two seconds do not count.
+/// Returns the average number of other calls within 5 ms of a call. The first two seconds do not count.
 fn crowding(strategy: Strategy) -> f64 {
     let late: Vec<f64> = writes(100, strategy, 3)
         .expect("a valid study")

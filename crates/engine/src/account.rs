@@ -1,5 +1,5 @@
-//! The AWS account as the handler sees it: the trait `Account`, and the wrapper through which a batch makes its calls.
-//! If a call fails, the engine decides what to do with the message. An implementation of `Account` decides how many API
+//! The AWS account as the handler sees it: the trait `Account`, and the wrapper that makes the calls for a batch. If
+//! a call fails, the engine decides what to do with the message. An implementation of `Account` decides how many API
 //! calls to make, and retries failed calls until the deadline.
 
 use std::borrow::Cow;
@@ -35,17 +35,17 @@ pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// that messages can still be dead-lettered or hidden even if Lambda answers none of the calls.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// Time reserved at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
-/// call already in progress can finish and the response is sent in time.
+/// call already in progress can finish and the response can be sent in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// Time limit for counting the retry queue's messages in flight. The limit is short because the batch can do without
-/// the count: messages are then moved instead of hidden.
+/// Time limit for counting the retry queue's messages in flight. The limit is short because the count is not
+/// essential: without it, the handler moves messages instead of hiding them.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for reading the pauses from SSM. The limit is short because the batch waits for the answer.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent `Invoke` calls: all ten messages in a batch may be due at once.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
-// The deadline does not cut short a wait between two attempts of a call, so all waits of a call together must fit into
-// its time limit.
+// The deadline does not cut short a wait between two attempts of a call, so all of a call's waits together must fit
+// into its time limit.
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
@@ -89,11 +89,11 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), MoveFailure>>>;
 
-    /// Counts the retry queue's messages in flight, within [`COUNT_TIMEOUT`].
+    /// Counts the retry queue's messages in flight. Takes at most [`COUNT_TIMEOUT`].
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
-    /// Reads the SSM parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns the parameter's value, or
-    /// `None` if the parameter does not exist. Called only if the environment variable `PAUSES` is set.
+    /// Reads the SSM parameter that holds the pauses. Takes at most [`PAUSES_TIMEOUT`]. Returns the parameter's
+    /// value, or `None` if the parameter does not exist. Called only if the environment variable `PAUSES` is set.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
@@ -175,8 +175,8 @@ pub struct CallFailure {
 /// A failed `Invoke` call. The variant determines what the handler does with the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now: the call was throttled, got a 5xx response, or failed for a reason that an
-    /// operator can fix. The message is kept and hidden; no retry is used up.
+    /// Lambda refused the call for now: the call was throttled, got a 5xx response, or failed because of a problem
+    /// that an operator can fix. The message is kept and hidden; no retry is used up.
     Later(CallFailure),
     /// The call was never sent. The message is kept and hidden; no retry is used up.
     NotSent(CallFailure),
@@ -203,7 +203,7 @@ pub(crate) struct BatchAccount<'c, A> {
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason why a message in a call has no result.
+/// The reason why a call has no result for a message.
 #[derive(Clone, Copy)]
 enum NoAnswer {
     NotStarted,
@@ -313,7 +313,7 @@ impl<A: Account> BatchAccount<'_, A> {
     }
 }
 
-/// Runs `work` for one record and catches its panics, so that a panic does not affect other records.
+/// Runs `work` for one record, and catches any panic in it, so that other records are not affected.
 pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }

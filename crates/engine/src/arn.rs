@@ -218,7 +218,8 @@ impl FunctionPattern {
     }
 }
 
-/// The functions that an entry of `POLICIES` applies to: a pattern as in `TARGET_FUNCTIONS`, or a bare name.
+/// Selects the functions that an entry of `POLICIES` applies to, by a pattern as in `TARGET_FUNCTIONS` or by a bare
+/// name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PolicyPattern {
     Arn(FunctionPattern),
@@ -311,9 +312,9 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name and region, as the Lambda runtime gives them. The handler is never a target, even if a
-/// pattern allows it, because it would then retry its own batches. The runtime does not give the handler's account, so
-/// a function with the same name and region in another account is refused as well.
+/// The retry handler's own name and region, as the Lambda runtime provides them. The handler is never a target, even
+/// if a pattern allows it, because it would then retry its own batches. The runtime does not provide the handler's
+/// account, so a function with the same name and region in another account is refused as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.

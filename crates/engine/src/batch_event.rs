@@ -1,4 +1,4 @@
-//! Parses the batch of messages that the handler is invoked with, one message at a time.
+//! Parses the batch of messages in Lambda's event. Each message is parsed separately.
 
 use std::collections::BTreeMap;
 
@@ -144,13 +144,13 @@ impl BatchEvent {
     ///
     /// # Errors
     ///
-    /// Fails if a message has no id. The handler must then not process any message of the batch.
+    /// Fails if a message has no id. In that case, the handler must not process any message in the batch.
     pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
     }
 
-    /// The id of each message, including incomplete messages; empty if the message has no id.
+    /// The ids of all messages, including incomplete ones; an empty string for each message without an id.
     pub fn message_ids(&self) -> impl Iterator<Item = &str> {
         let records = self.records.iter().map(|record| record.message_id.as_str());
         records.chain(self.incomplete.iter().map(|message| message.message_id.as_str()))

@@ -24,7 +24,7 @@ pub struct Reason {
     /// The reason's code, for filtering and counting.
     #[serde(rename = "reason")]
     pub code: ReasonCode,
-    /// The explanation for people, for example with the value that was found and the limit that it exceeded. Never
+    /// The explanation for people. It may quote the value that was found and the limit that it exceeded, but it never
     /// contains the payload.
     pub detail: String,
 }

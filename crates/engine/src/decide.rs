@@ -11,11 +11,10 @@
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only rule 4's limit of 13 days and 12 hours counts from the copy's own `SentTimestamp`.
 //!
-//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the handler
-//! has noticed the end of the pause, because the handler may need that long to check every held event. The rules assume
-//! that the handler notices that end as late as possible: at the end of the pause plus the longest interval between two
-//! reads of the pauses. If that time is in the future, or if the pause is still open, the rules use the current time
-//! instead.
+//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the
+//! handler has noticed the end of the pause, because the handler may need that long to check every held event. The
+//! rules assume that the handler notices the end as late as it can: after the longest interval between two reads of
+//! the pauses. If that time is in the future, or if the pause is still open, the rules use the current time instead.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -39,18 +38,19 @@
 //!    entry repeats. The random generator is seeded with the message's id and *n*, or for `decorrelated` with the
 //!    event's key.
 //!
-//!    If the error's simple name is `RetryAfter` and its message names a time after the failure, the delay ends at that
-//!    time instead, even if the delay is then longer than `MAX_BACKOFF`. Up to a tenth of the time from the failure
-//!    until then is added, drawn from another generator seeded with the message's id and *n*. If the result is not
-//!    after *start*, the delay is zero. The time of the failure is the record's `timestamp`, or `SentTimestamp` if that
-//!    is earlier. A `RetryAfter` with any other message changes nothing.
-//! 6. The last possible retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule
-//!    4's 13 days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the
-//!    cut leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
+//!    If the error's simple name is `RetryAfter` and its message names a time after the failure, the delay ends at
+//!    that time instead, even if the delay is then longer than `MAX_BACKOFF`. Jitter of up to a tenth of the time
+//!    from the failure to that time is added. It is drawn from another generator, which is seeded with the message's
+//!    id and *n*. If the result is not after *start*, the delay is zero. The time of the failure is the record's
+//!    `timestamp`, or `SentTimestamp` if that is earlier. A `RetryAfter` with any other message changes nothing.
+//! 6. The last possible retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of
+//!    rule 4's 13 days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end then.
+//!    If the cut leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. A pause and a retry request may change this due time, in this order:
 //!    - A pause: if a pause of the function is over and ended after the due time, the retry moves to a random time
-//!      within the pause's spread, which starts at the end of the pause, but no later than rule 6's last retry. The
-//!      generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry again.
+//!      within the pause's spread (counted from the end of the pause), but no later than rule 6's last retry. The
+//!      generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry
+//!      again.
 //!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry becomes due at
 //!      a random time between `at` and `at` + `within`, but not before *start*. The generator is seeded with the
 //!      message's id, *n* and `at`. Pauses move that time like any other due time. A request changes nothing if the
@@ -99,8 +99,8 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
 /// may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
-/// Time from the last retry to the end of `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is late by
-/// less than this margin does not miss the last retry.
+/// Time from the last retry until the event reaches `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is
+/// late by less than this margin does not miss the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
 /// may request the same wait for all its events, which must not all come back at once.
@@ -249,12 +249,13 @@ impl<'r> Case<'_, 'r> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The end of `MAX_AGE`, which counts from the first failure. Its clock stops while the function is paused, and
-    /// after each pause until the handler has checked every held message again. An environment notices the end of a
-    /// pause when it next reads the pauses. Just before that read, it may still hide a message for [`HOLD`].
+    /// The time at which the event reaches `MAX_AGE`, which counts from the first failure. The clock stops during
+    /// each pause of the function, and stays stopped until the handler has checked every held message again. An
+    /// environment notices the end of a pause when it next reads the pauses. Just before that read, it may still hide
+    /// a message for [`HOLD`].
     ///
     /// A pause that looks open counts only until now, because it may have ended since this environment last read the
-    /// pauses. A later check never computes an earlier end, so a wait that fits now will still fit then.
+    /// pauses. A later check never computes an earlier time, so a wait that fits now will still fit then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -376,13 +377,13 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The end of `MAX_AGE`, or the end of rule 4's limit of 13 days and 12 hours, whichever is sooner. Rule 6 leaves
-    /// time for a last retry before this moment.
+    /// The time at which the event reaches `MAX_AGE`, or its message reaches rule 4's limit of 13 days and 12 hours,
+    /// whichever is sooner. Rule 6 leaves time for a last retry before this moment.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
 
-    /// The reason for dead-lettering an event because rule 6 leaves too little time for a retry.
+    /// The reason for dead-lettering an event if rule 6 leaves too little time for a retry.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
             kept_too_long(self.record, self.record.sent)
@@ -404,10 +405,10 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from `over`, the end of a pause, until the last retry. The last retry is computed as of the time when
-    /// every environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not change when the
-    /// held events come back. Until that time, it is computed as of `now`, because an operator may have ended the pause
-    /// early since the last read.
+    /// The time from the end of a pause (`over`) until the last retry. The last retry is computed as of the time when
+    /// every environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not change when
+    /// the held events come back. Until that time, it is computed as of `now`, because an operator may have ended the
+    /// pause early since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -450,8 +451,8 @@ impl<'r> Case<'_, 'r> {
 
     /// The longest deferral that rule 10 allows if the deferral starts now.
     fn longest_hiding(&self) -> Duration {
-        // The time of the current receive is known only for the first receive. On any later receive, a throttled poller
-        // may have held the message for the queue's own timeout.
+        // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
+        // may have held the message for as long as the queue's own visibility timeout.
         let since_receive = if self.record.is_first_receive() {
             self.now.since(self.record.first_receive)
         } else {

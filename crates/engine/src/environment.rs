@@ -74,13 +74,13 @@ impl Environment {
         self.pauses.known()
     }
 
-    /// Handles one batch: decides on each message, then performs the actions, deferrals first. While `TARGET_FUNCTIONS`
-    /// is empty, every message is kept until shortly before SQS would delete it. If a message has no id, the whole
-    /// batch is kept.
+    /// Handles one batch: decides what to do with each message, then performs the actions, deferrals first. While
+    /// `TARGET_FUNCTIONS` is empty, every message is kept until shortly before SQS would delete it. If a message has
+    /// no id, the whole batch is kept.
     ///
     /// Messages about to be re-invoked or moved are first hidden until one to two hours after the latest possible end
     /// of the batch, in the same call as the deferrals. If the handler then crashes, no re-invocation or move is
-    /// repeated within the hour, except for a last retry before `MAX_AGE` ends.
+    /// repeated within the hour, except for a last retry before the event reaches `MAX_AGE`.
     ///
     /// If a read of the pauses is due, the read comes first. Events of a paused function are held.
     ///
@@ -113,14 +113,14 @@ impl Environment {
         let mut messages: Vec<BatchMessage<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
         // `Wait` becomes `Done` or, if there is no room, `Move`. The same call guards the messages in `Invoke` and
-        // `Move`, so that none of them comes back at once if this handler crashes.
+        // `Move`, so that none of them comes back soon if this handler crashes.
         choose_moves(&mut messages, self.room.left());
         report.unguarded = self.hide(&mut messages, now, &account).await;
         // `Invoke` becomes `Done`, `DeadLetter` or `Wait`.
         self.invoke(&mut messages, now, &account).await;
         // `DeadLetter` becomes `Done` or `Wait`.
         send_dead_letters(&mut messages, now, &account).await;
-        // `Wait` becomes `Done` or `Move`, as before. Messages whose calls failed, or that could not be guarded, take
+        // Each new `Wait` becomes `Done` or `Move`. Messages whose calls failed, or that could not be guarded, take
         // the remaining room. Each is hidden until its own wait ends, which replaces its guard.
         choose_moves(&mut messages, self.room.left());
         self.hide(&mut messages, now, &account).await;
@@ -222,9 +222,9 @@ impl Environment {
     }
 
     /// The length of a guard: the visibility timeout that keeps a message from coming back while its target is
-    /// re-invoked or its copy is sent. The guard ends one to two hours after the latest possible end of this batch,
-    /// because the call may be accepted even if the handler gets no answer, and every accepted call or copy starts its
-    /// own chain of retries.
+    /// re-invoked or its copy is sent. The guard ends one to two hours after the latest possible end of this batch.
+    /// It is this long because the call may be accepted even if the handler gets no answer, and every accepted call
+    /// or copy starts its own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))

@@ -15,9 +15,9 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// The longest plausible time from when Lambda writes a record until the record is on the queue. Lambda delivers
-/// records within minutes. If more time has passed, SQS itself must have dead-lettered the record, and an operator must
-/// have moved it back.
+/// The longest plausible time from when Lambda writes a record until the record reaches the queue. Lambda delivers
+/// records within minutes. If more time has passed, SQS itself must have dead-lettered the record, and an operator
+/// must have moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of characters of a string that are logged. CloudWatch drops lines that are too long.
@@ -36,8 +36,8 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds. Envelopes have this time in whole seconds too, so that every
-    /// retry counts from the same time.
+    /// When the event first failed, in whole seconds. Envelopes also hold this time in whole seconds, so every retry
+    /// counts from the same time.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
@@ -146,8 +146,8 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event from a dead-letter. The payload has an envelope only if someone wrote the message by hand. The
-    /// payload is then taken out of the envelope, so that a retry does not add a second one.
+    /// Reads the event from a dead-letter. The payload has an envelope only if someone wrote the message by hand. In
+    /// that case, the payload is taken out of the envelope, so that a retry does not add a second envelope.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))

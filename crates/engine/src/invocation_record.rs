@@ -223,7 +223,7 @@ mod tests {
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
     }
 
-    /// Formats everything that was parsed from a record as a string, so that tests can compare records.
+    /// Returns everything that was parsed from a record, formatted as a string, so that tests can compare records.
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);

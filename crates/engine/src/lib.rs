@@ -6,11 +6,12 @@
 //! The Lambda function and all simulations of it call `handle`.
 //!
 //! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. Its random numbers
-//! come only from generators that are seeded with the ids of a message or an event.
+//! come only from generators that are seeded with the id of a message or the key of an event.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `environment`, `message` | [`Environment`], which handles a batch from start to end; the states of a message in the batch |
+//! | `environment`, `message` | [`Environment`], which handles a batch from start to finish; the states of a message
+//! in the batch |
 //! | `decide` | [`decide()`]: the numbered rules, in their order |
 //! | `waits`, `room` | the waits after failures, and the waits of moved messages; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |

@@ -14,15 +14,16 @@ const MOST_KINDS: usize = 1_000;
 
 /// The states of all messages in a log. The lines of the log may come in any order, and a line may come twice.
 ///
-/// Each failure of an event is a separate message. All lines about a message and its copies have the same key, target,
-/// retry, first failure and failed invocation. Lines about different messages differ in at least one of these fields. A
-/// message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line may be older
-/// than the message's other lines: a handler writes its lines when its batch ends, and another handler may have
-/// received the message in the meantime. If none of its lines says so, the message is waiting, as its latest line says.
+/// Each failure of an event produces a separate message. All lines about a message and its copies have the same key,
+/// target, retry, first failure and failed invocation. Lines about different messages differ in at least one of these
+/// fields. A message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line
+/// may be older than the message's other lines: a handler writes its lines when its batch ends, and another handler
+/// may have received the message in the meantime. Otherwise, the message is waiting, and its latest line says what
+/// for.
 ///
-/// Some lines may be missing from a log, because of its level or its retention. A message without any line is unknown.
-/// If the last line about a message is missing, the previous line counts: a settled message may seem to be waiting, but
-/// no waiting message seems settled.
+/// Some lines may be missing from a log, because of its level or its retention. A message without any line is
+/// unknown. If the last line about a message is missing, the previous line counts: a settled message may seem to be
+/// waiting, but a waiting message never seems settled.
 ///
 /// Each waiting message takes about 200 bytes of memory, and each settled message takes about 20 bytes.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ pub struct WaitingMessage {
     pub at: Timestamp,
     /// The visibility timeout or delay in the newest log line about the message, in seconds.
     delay: u32,
-    /// The handle for recalling the message; `None` if the newest log line has no handle, or if the fold does not keep
+    /// The handle for recalling the message; `None` if the newest log line has no handle or the fold does not keep
     /// handles.
     pub handle: Option<Box<Handle>>,
 }
@@ -95,10 +96,10 @@ pub enum WaitsFor {
 /// group, which has no function and no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function; `None` for the group that all kinds after the first 1,000 share.
+    /// The ARN of the function; `None` for the group shared by all kinds after the first 1,000.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group that all kinds after the
-    /// first 1,000 share.
+    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group shared by all kinds after
+    /// the first 1,000.
     pub error_type: Option<String>,
     /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
     /// was ignored. If several were ignored, this is the text that sorts last.
@@ -156,7 +157,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // The group that all kinds after the first 1,000 share contains several functions, and the message of a
+        // The group shared by all kinds after the first 1,000 contains several functions, and the message of a
         // `RetryAfter` describes only one of them.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)

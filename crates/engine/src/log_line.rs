@@ -14,7 +14,8 @@ use crate::record::TraceHeader;
 use crate::report::BatchReport;
 use crate::time::Timestamp;
 
-/// Maximum length of a receipt handle in the log; a longer handle is left out. SQS's handles have about 400 characters.
+/// Maximum length of a receipt handle in the log; a longer handle is left out. SQS's handles are about 400 characters
+/// long.
 const LONGEST_HANDLE: usize = 1_024;
 
 /// A JSON line in the handler's log, with the outcome of one message in one batch.
@@ -53,9 +54,9 @@ pub struct Version;
 pub enum LogLevel {
     /// No call failed, and the event was not dead-lettered.
     Info,
-    /// A call failed, the event was dead-lettered, or the event's `RetryAfter` cannot be read.
+    /// A call failed, the event was dead-lettered, or the event's `RetryAfter` could not be read.
     Warn,
-    /// A call failed for a reason that an operator can fix.
+    /// A call failed because of a problem that an operator can fix.
     Error,
 }
 

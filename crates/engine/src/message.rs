@@ -35,12 +35,12 @@ pub(crate) enum Guard {
 /// The state of a message in a batch: the step that the handler takes next.
 #[derive(Default)]
 pub(crate) enum State<'a> {
-    /// The handler has to decide on the message.
+    /// The handler has to decide what to do with the message.
     #[default]
     Received,
-    /// The message is kept hidden, because its backoff is not over or its call failed.
+    /// The message is kept hidden, because its backoff is not over or a call for it failed.
     Wait { what: What, wait: Wait },
-    /// The message has to be replaced by a copy with a delay, because there is no room to hide the message.
+    /// The message has to be replaced by a delayed copy, because there is no room to hide the message.
     Move { what: What, wait: Wait },
     /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::decide::expiring;
 
-    /// No known message makes `decide` panic, so the test panics in its place.
+    /// No known message makes `decide` panic, so the test itself panics.
     #[test]
     fn a_panicking_decision_keeps_the_message() {
         let sent = Timestamp::from_secs(1);

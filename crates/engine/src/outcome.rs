@@ -20,7 +20,7 @@ pub struct Outcome<'a> {
     pub record: &'a Record,
     /// The event in the message; `None` if the message could not be parsed or needed no decision.
     pub event: Option<FailedEvent<'a>>,
-    /// The pattern in the entry of `POLICIES` that applies to the event's function. `None` if the stack's policy
+    /// The pattern of the `POLICIES` entry that applies to the event's function. `None` if the stack's policy
     /// applies.
     pub policy: Option<String>,
     /// The step that the handler took, as the message's log line describes it.
@@ -40,7 +40,7 @@ pub enum Location {
     /// The message is on the retry queue and could not be hidden. The message comes back after the queue's own
     /// visibility timeout, or at the end of an earlier guard.
     NotHidden,
-    /// A copy with a delay replaced the message on the retry queue.
+    /// A delayed copy replaced the message on the retry queue.
     Moved,
     /// The event was re-invoked or dead-lettered, so the message is deleted.
     Settled,
@@ -61,7 +61,7 @@ pub enum What {
         /// The retry request that made the retry due earlier; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden; it then returns sooner. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden and so returns sooner. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -74,7 +74,7 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The error if the message could not be hidden; it then returns sooner. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden and so returns sooner. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -169,7 +169,7 @@ pub enum DueBy {
 /// The effect of an operator's retry request that made a retry due earlier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Early {
-    /// When the retry would be due without the request.
+    /// When the retry would have been due without the request.
     pub otherwise_due: Timestamp,
     /// When the operator made the request.
     pub asked_at: Timestamp,
@@ -189,8 +189,8 @@ impl Outcome<'_> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` if
-    /// the decision itself failed, or if this version does not know why the message is kept.
+    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None`
+    /// if the decision itself failed or this version does not know why the message is kept.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),
@@ -206,7 +206,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Returns true if the event was re-invoked or dead-lettered, or if the message was moved. Any other message is
+    /// Returns true if the event was re-invoked or dead-lettered, or the message was moved. Any other message is
     /// reported as failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
         matches!(self.location, Location::Settled | Location::Moved)

@@ -58,10 +58,10 @@ pub struct Pause {
     pub why: Option<String>,
 }
 
-/// Maximum spread of a pause: 14 days, the longest time that SQS keeps a message.
+/// Maximum spread of a pause: 14 days, the longest time for which SQS keeps a message.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// Maximum planned length of a pause: 14 days, the longest time that SQS keeps a message.
+/// Maximum planned length of a pause: 14 days, the longest time for which SQS keeps a message.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 impl Pauses {
@@ -174,7 +174,7 @@ pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, ret
     until.saturating_add(spread.mul_f64(share))
 }
 
-// Format of the pauses' document:
+// Format of the pauses document:
 // {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times are in
 // seconds since the epoch. An unknown `v` is refused. The commands write unknown members back unchanged, for later
 // versions.
@@ -333,10 +333,10 @@ pub struct TooLarge {
 
 impl Pauses {
     /// Returns the document to write at `now`, and the ended pauses that do not fit into it. Data that no longer has
-    /// any effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operators and
-    /// reasons of other ended pauses. If the document is still too long, withdrawn requests are dropped, and then ended
-    /// pauses, starting with the one that ended first. Once a pause is dropped, its time again counts towards the
-    /// `MAX_AGE` of the paused events.
+    /// any effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operator
+    /// and reason of every other ended pause. If the document is still too long, withdrawn requests are dropped, and
+    /// then ended pauses, starting with the one that ended first. Once a pause is dropped, its time again counts
+    /// towards the `MAX_AGE` of the paused events.
     ///
     /// # Errors
     ///

@@ -72,8 +72,8 @@ impl Policy {
         Duration::from_secs(self.settings.max_age)
     }
 
-    /// The backoff, in whole seconds. It is built from `JITTER` and either `BASE_BACKOFF` and `MAX_BACKOFF` or
-    /// `BACKOFFS`.
+    /// The backoff, in whole seconds. It is built from `JITTER`, and from either `BACKOFFS` or the pair
+    /// `BASE_BACKOFF` and `MAX_BACKOFF`.
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff
     }
@@ -83,7 +83,7 @@ impl Policy {
         self.entry_of(function_arn).is_some()
     }
 
-    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows the function, or if the
+    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows the function or the
     /// function is the handler itself.
     pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
         let is_handler = self.settings.handler.as_ref().is_some_and(|handler| handler.is(function_arn));

@@ -27,9 +27,8 @@ use crate::timing::longest_between_reads;
 /// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum gain of a recall: a message is not recalled if it would come back earlier by less than this time. The
-/// message might even return later, because the clocks of the handler and of the operator may each be off by 5 s, and
-/// calls take a while.
+/// Minimum time gained by a recall. A message that would gain less is not recalled: it might even return later,
+/// because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
 /// An entry of the pauses document that recalls waiting messages.

@@ -38,7 +38,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
     /// reason.
     pub reason: Option<ReasonCode>,
-    /// The reason in words, for example with the value that was found and the limit that it exceeded.
+    /// The reason in words. It may quote the value that was found and the limit that it exceeded.
     pub detail: Option<String>,
     /// The ARN of the event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,

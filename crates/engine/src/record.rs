@@ -133,8 +133,8 @@ pub struct Moved {
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
-    /// The earliest time at which the handler may re-invoke the event, because an earlier call failed or the function
-    /// is paused; `None` if only the backoff has to end.
+    /// The earliest time at which the handler may re-invoke the event, if an earlier call failed or the function is
+    /// paused; `None` if only the backoff has to end.
     pub not_before: Option<Timestamp>,
 }
 
@@ -200,7 +200,7 @@ impl Moved {
     }
 }
 
-/// Maximum length of a trace header that is passed on; Lambda's own headers have about 150 bytes.
+/// Maximum length of a trace header that is passed on; Lambda's own headers are about 150 bytes long.
 const LONGEST_TRACE: usize = 512;
 
 /// An `AWSTraceHeader` in X-Ray's form: `Root=1-`, eight hex digits, `-` and 24 hex digits, optionally followed by `;`

@@ -38,7 +38,7 @@ pub enum PausesRead {
         /// The errors in unreadable entries of `retries` and `cancels`. These entries are ignored.
         unreadable_requests: Vec<String>,
     },
-    /// The read failed. The pauses that were read before still apply.
+    /// The read failed. The pauses from the last successful read still apply.
     AsBefore(CallFailure),
     /// The read failed, like every earlier read in this environment. Any function may be paused, so no function is
     /// invoked, and no event is dead-lettered because of its age.

@@ -31,11 +31,11 @@ const LOW: u64 = 10;
 /// 2. *H* / 2*P* messages with the room from one more count. Only a count within a minute of *s* can still find fewer
 ///    than *H* messages in flight, and counts are a minute apart.
 ///
-/// For all pollers together, that is *H*. In addition, the handler may be working on one batch for each poller, however
-/// many messages of that batch it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in
-/// flight. With the highest `HIDE_UP_TO` (55,000) and 1,000 pollers, that equals SQS's limit of 120,000. If a handler
-/// crashes, or Lambda loses a deletion, more messages stay hidden: those of a batch for two hours, and the originals of
-/// moved messages for up to 12 hours.
+/// For all pollers together, that is *H*. In addition, one batch may be in progress for each poller, with any number
+/// of its messages hidden. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
+/// `HIDE_UP_TO` (55,000) and 1,000 pollers, that equals SQS's limit of 120,000. If a handler crashes, or Lambda loses
+/// a deletion, more messages stay hidden: the messages of its batch for two hours, and the originals of moved
+/// messages for up to 12 hours.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,
@@ -45,7 +45,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Creates the room of a new environment: no room, until the first count.
+    /// Creates the room of a new environment. The room is zero until the first count, unless every message may be
+    /// hidden.
     pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.settings().maximum_concurrency;
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }

@@ -1,4 +1,4 @@
-//! Seeded random generators, so that a message always gets the same draws.
+//! Seeded random generators, which always give a message the same draws.
 
 use std::hash::Hasher;
 

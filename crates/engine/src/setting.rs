@@ -126,7 +126,7 @@ impl Kind {
     }
 }
 
-/// Joins words as alternatives, such as `full, equal, decorrelated or none`.
+/// Joins words as alternatives, as in `full, equal, decorrelated or none`.
 pub(crate) fn alternatives(words: &[&str]) -> String {
     match words.split_last() {
         Some((last, [])) => (*last).to_owned(),

@@ -52,9 +52,9 @@ pub enum SettingError {
     /// An entry of `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The longer entry of `BACKOFFS`, in seconds.
+        /// The entry of `BACKOFFS` before the one that is too short, in seconds.
         from: u64,
-        /// The shorter entry of `BACKOFFS` that follows, in seconds.
+        /// The entry of `BACKOFFS` that is too short, in seconds.
         to: u64,
     },
     /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no
@@ -101,7 +101,7 @@ pub enum BadEntry {
     /// The first word of the `POLICIES` entry is not a function pattern.
     #[error("{0}")]
     Pattern(BadPattern),
-    /// The `POLICIES` entry sets no variable.
+    /// The `POLICIES` entry does not set any variable.
     #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
     Nothing,
     /// The `POLICIES` entry has a word without `=`.

@@ -51,7 +51,8 @@ settings! {
         default: Unset::Is("24h"),
         scope: Scope::Function,
     }
-    // With the default backoff, about 680 retries fit into 14 days, so `MAX_AGE` ends before 1,000 retries are made.
+    // With the default backoff, about 680 retries fit into 14 days, so an event reaches `MAX_AGE` before its 1,000th
+    // retry.
     "MAX_RETRIES" => max_retries: u64 {
         meaning: "the maximum number of retries of one chain",
         kind: Kind::Number(MAX_RETRIES_RANGE),
@@ -64,7 +65,7 @@ settings! {
         default: Unset::Is("10s"),
         scope: Scope::Function,
     }
-    // With a cap of an hour, every event is retried within an hour after an outage ends.
+    // With a cap of an hour, every event is retried within an hour of the end of an outage.
     "MAX_BACKOFF" => max_backoff: u64 {
         meaning: "cap of every backoff",
         kind: Kind::Seconds { range: BACKOFF_RANGE, most: LONGEST_BACKOFF },

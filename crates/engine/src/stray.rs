@@ -32,8 +32,9 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// Recognizes the failure record of an event source mapping, which describes the batch that the mapping dropped.
-/// Sources: the pages on failure destinations for Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
+/// Recognizes the failure record of an event source mapping. Such a record describes the batch that the mapping
+/// dropped. Sources: the pages on failure destinations for Kinesis, DynamoDB and Kafka mappings, Lambda Developer
+/// Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -101,7 +102,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// Recognizes an event that a target function could process, but that has no failure record.
+/// Recognizes a bare event: one that a target function could process, but that is not in a failure record.
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {

@@ -114,8 +114,8 @@ pub fn seconds(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a duration. The string is a number of seconds, or has units from milliseconds (`200ms`) to weeks. Returns
-/// `None` for any other string. Months and years are refused: the parser reads `15M` as 15 months, but its author
-/// probably means 15 minutes.
+/// `None` for any other string. Months and years are refused: the parser reads `15M` as 15 months, but whoever wrote
+/// it probably means 15 minutes.
 ///
 /// ```
 /// use std::time::Duration;

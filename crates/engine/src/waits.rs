@@ -46,8 +46,8 @@ impl Wait {
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait that a moved message records in its attribute after a failed call or during a pause. `None`
-    /// if the message records no wait, or if the wait is over.
+    /// The rest of the wait that a moved message records in its attribute after a failed call or during a pause.
+    /// `None` if the message records no wait or the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -56,7 +56,7 @@ impl Wait {
         (!left.is_zero()).then_some(wait)
     }
 
-    /// The wait after a failed call, or while the handler cannot decide on the message.
+    /// The wait after a failed call, or while the handler cannot decide what to do with the message.
     pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
         Self::from(now, after_failure(record))
     }

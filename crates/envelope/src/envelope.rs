@@ -84,7 +84,7 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// Returns the payload of an envelope in wrap style. The envelope must have no key besides the metadata and the
+/// Returns the payload of an envelope in wrap style. The envelope must not have any keys besides the metadata and the
 /// payload.
 fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
     match payloads {

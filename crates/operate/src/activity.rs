@@ -225,8 +225,8 @@ when | who | what | on | how many | why | result
         made(request).await.0.unwrap();
         made(WithdrawRequests { operator: operator.clone(), function, kind: Kind::Cancel }).await.0.unwrap();
         let route = Route::Detach { at_once: true };
-        // The function's role keeps its permission, because invocations may still be running. So the detach is reported
-        // as not fully done.
+        // The function's role keeps its permission, because invocations may still be running. The detach is therefore
+        // reported as incomplete.
         let detached = made(RouteFailures { operator: operator.clone(), functions, route }).await.0;
         assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
         let mut changes = recorded(&operator, None).await.unwrap().changes;
@@ -336,7 +336,7 @@ when | who | what | on | how many | why | result
     async fn searches_for_events_do_not_find_the_lines() {
         let (aws, operator) = sample();
         made(pause(&operator)).await.0.unwrap();
-        let pattern = Some(crate::waiting::wanted::WaitingFilter::default().pattern());
+        let pattern = Some(crate::waiting::filter::WaitingFilter::default().pattern());
         let filter = LogFilter { group: Sample::LOG_GROUP, pattern, since: NOW, until: None, stream: None };
         let page = aws.log_page(&filter, None).await.unwrap().unwrap();
         assert_eq!((page.events, page.next), (Vec::new(), None));

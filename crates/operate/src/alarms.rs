@@ -12,8 +12,8 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A CloudWatch alarm that watches a part of a deployment: a queue, the handler, the handler's log, or the failed
-/// events that Lambda drops.
+/// A CloudWatch alarm that watches part of a deployment: a queue, the handler, the handler's log, or the failed events
+/// that Lambda drops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// The alarm's name.
@@ -200,8 +200,8 @@ impl Losses {
         }
     }
 
-    /// The alarm that `attach` must create for the function, or put in place of one that notifies nobody. `None` if
-    /// `attach` leaves the alarms unchanged.
+    /// The alarm that `attach` must create for the function, possibly to replace an alarm that notifies nobody. `None`
+    /// if `attach` leaves the alarms unchanged.
     pub fn missing(&self, deployment: &Deployment, function: &str) -> Option<NewAlarm> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         let dimensions = BTreeMap::from([("FunctionName".to_owned(), function.to_owned())]);
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     impl Alarm {
-        /// A test alarm in state `OK`.
+        /// A test alarm in the `OK` state.
         pub(crate) fn sample(name: &str, watched: Watched) -> Self {
             let description = format!("{name} should be empty.");
             let (notifies, has_action) = (true, true);
@@ -403,7 +403,7 @@ mod tests {
             (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
             (vec![on("shop-OrdersLost", "orders")], false, true),
             (vec![on("retries-lost-invoices", "invoices")], false, false),
-            // Another deployment created this alarm, and deletes the alarm when it detaches the function.
+            // Another deployment created this alarm, and will delete it when it detaches the function.
             (vec![on("others-lost-orders", "orders")], false, false),
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {

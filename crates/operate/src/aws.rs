@@ -117,7 +117,7 @@ pub trait Aws: fmt::Debug {
     ) -> Result<Vec<ReceivedMessage>, Failure>;
 
     /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS does not respond, the
-    /// result is a failure, although SQS may have accepted the message. Calls `paused` before each pause that SQS
+    /// result is a failure, even though SQS may have accepted the message. Calls `paused` before each pause that SQS
     /// requests (`Retry-After`).
     async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults;
 
@@ -139,7 +139,7 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: reads the versions that SSM has kept of a parameter, oldest first. The result is
+    /// `ssm:GetParameterHistory`: reads all versions of a parameter that SSM still has, oldest first. The result is
     /// empty if the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
@@ -164,7 +164,7 @@ pub trait Aws: fmt::Debug {
         line: &str,
     ) -> Result<bool, Failure>;
 
-    /// `logs:CreateLogStream`: creates a log stream. Does nothing if the stream exists.
+    /// `logs:CreateLogStream`: creates a log stream. Does nothing if the stream already exists.
     async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure>;
 
     /// `logs:DescribeLogGroups`: describes the log group with this name.
@@ -311,7 +311,7 @@ pub struct Mapping {
     pub state: String,
     /// The maximum number of messages per batch.
     pub batch_size: i32,
-    /// The longest time for which Lambda gathers messages into a batch.
+    /// The longest time that Lambda spends gathering messages into a batch.
     pub window: Duration,
     /// True if the function can report individual messages of a batch as failed (`ReportBatchItemFailures`).
     pub reports_failures: bool,
@@ -374,7 +374,7 @@ pub struct NewMessage {
     pub trace_header: Option<String>,
 }
 
-/// A message attribute of SQS.
+/// An attribute of an SQS message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageAttribute {
     /// The attribute's type: `String`, `Number` or `Binary`, optionally with a custom suffix such as `.int`.
@@ -515,7 +515,7 @@ pub struct MetricAlarm {
     pub description: String,
     /// The alarm's state: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters state `ALARM`.
+    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters the `ALARM` state.
     pub actions: Vec<String>,
     /// True if the alarm's actions are enabled.
     pub actions_enabled: bool,
@@ -534,7 +534,7 @@ pub struct WatchedMetric {
     pub dimensions: BTreeMap<String, String>,
 }
 
-/// An alarm to create. The alarm enters state `ALARM` when the sum of its metric over five minutes is 1 or more.
+/// An alarm to create. The alarm enters the `ALARM` state when the sum of its metric over five minutes is 1 or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAlarm {
     /// The alarm's name.
@@ -543,7 +543,7 @@ pub struct NewAlarm {
     pub description: String,
     /// The metric that the alarm watches.
     pub metric: WatchedMetric,
-    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters state `ALARM` and when it
+    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters the `ALARM` state and when it
     /// returns to `OK`.
     pub actions: Vec<String>,
 }

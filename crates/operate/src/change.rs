@@ -1,9 +1,9 @@
 //! Changes to a deployment. All of them are planned, shown, confirmed and performed in the same way.
 //!
-//! A [`Change`] is planned and then performed. [`Planned`] holds the plan for any kind of change. The terminal prints
-//! the plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a page, and
-//! performs it when the operator presses a button. [`perform`] and [`Planned::perform`] also record the change in a log
-//! line, which says who changed what, when and why, and how the change ended.
+//! A [`Change`] is planned and then performed. [`Planned`] holds the plan for any kind of change. The `comeback`
+//! command prints the plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a
+//! page, and performs it when the operator presses a button. [`perform`] and [`Planned::perform`] also record the
+//! change in a log line, which says who changed what, when and why, and how the change ended.
 
 use std::rc::Rc;
 
@@ -22,8 +22,8 @@ pub trait Answer: Serialize {
     /// The layout in which the value is shown.
     fn layout(&self) -> Layout;
 
-    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), each with a cell for each column. The iterator
-    /// builds one row at a time, because there may be a hundred thousand of them.
+    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), with one cell per column. The iterator builds one
+    /// row at a time, because there may be a hundred thousand of them.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
@@ -41,7 +41,7 @@ pub trait Answer: Serialize {
 /// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan of the change. [`Plan::identity`] later shows whether the plan is still up to date.
+    /// The plan of the change.
     type Plan: Plan;
     /// The result of the change: what was done, what was left undone, and what could not be done.
     type Done: Answer;
@@ -67,7 +67,7 @@ pub trait Change {
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
-/// The plan of a change. The operator confirms it.
+/// The plan of a change, for the operator to confirm.
 pub trait Plan: Answer + Clone {
     /// The part of the plan that the operator agrees to. Two plans with the same identity count as the same, even if
     /// other parts differ. By default, the identity is the plan's JSON.
@@ -217,7 +217,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("BUG: an answer is plain JSON")
 }
 
-/// The error for a plan that is out of date, for programs that do not show the new plan.
+/// The error for an outdated plan, used by programs that do not show the new plan.
 pub fn outdated() -> Failure {
     Failure::undone(Text::from("the plan is out of date, and nothing was changed; run the command again"))
 }

@@ -57,12 +57,12 @@ pub struct Command {
     pub name: CommandName,
     /// The arguments, one word each. Words after `--` are never flags.
     pub words: Vec<String>,
-    /// The flags that select the deployment, quoted, with a space before each.
+    /// The quoted flags that select the deployment, each with a leading space.
     pub place: String,
 }
 
 impl Command {
-    /// A command with these arguments, and with flags that select a deployment.
+    /// A command with these arguments and the flags that select a deployment.
     pub fn new<W: Into<String>>(
         name: CommandName,
         words: impl IntoIterator<Item = W>,
@@ -93,12 +93,12 @@ impl fmt::Display for Command {
     }
 }
 
-/// Joins the words of a command into a line to paste into a shell.
+/// Joins the words of a command into a line that can be pasted into a shell.
 pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word, unless every shell reads the bare word unchanged. By itself, the `shlex` crate would also quote `=`,
+/// Quotes a word, unless every shell reads the bare word unchanged. On its own, the `shlex` crate would also quote `=`,
 /// `,` and `%`, which are common in the values of Comeback's flags.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);

@@ -8,7 +8,7 @@
 //! A command that changes the queue selects dead-letters from a snapshot, records their ids in its plan, and receives
 //! them again to act on them. It deletes a dead-letter only after a queue or a file has a copy, so no dead-letter is
 //! lost if the command is killed. The dead-letters that it has hidden become visible again. Only a dead-letter that was
-//! being processed can be duplicated, and the duplicate has the same key.
+//! being processed at that moment can be duplicated, and the duplicate has the same key.
 
 pub mod discard;
 pub mod file;

@@ -48,7 +48,7 @@ pub struct Deployment {
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
-    /// True if the handler's reserved concurrency is 0, so that it never runs.
+    /// True if the handler's reserved concurrency is 0. Such a handler never runs.
     pub never_runs: bool,
     /// The event source mapping that feeds the handler from the retry queue; `None` if the handler has no such mapping.
     pub mapping: Option<Mapping>,
@@ -160,8 +160,8 @@ impl Deployment {
     }
 
     /// The commands that attach the functions with these ARNs, and a hint for functions that moved to another stack.
-    /// This deployment cannot attach a function in another account or region, so the text says what to do with such
-    /// functions instead.
+    /// This deployment cannot attach a function in another account or region, so for such a function, the text says
+    /// what to do instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -284,7 +284,7 @@ impl Deployment {
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The name of the SSM parameter with the pauses; `None` if the handler reads no pauses.
+    /// The name of the SSM parameter that holds the pauses; `None` if the handler reads no pauses.
     pub fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }

@@ -23,7 +23,7 @@ pub fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
-/// Rounds a number of seconds, and formats it in at most two units: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+/// Rounds a number of seconds, and formats it with at most two units: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
 pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;

@@ -22,7 +22,7 @@ pub enum Failure {
     Undone(Text),
     /// The operator did not confirm the plan, so nothing was changed. Exit code 4.
     NotConfirmed(Text),
-    /// The operator stopped the work. The text says what was done so far. Exit code 130.
+    /// The operator stopped the work. The text says what had been done by then. Exit code 130.
     #[error("interrupted: {0}")]
     Interrupted(Text),
 }
@@ -76,7 +76,7 @@ impl Failure {
     }
 }
 
-/// Borrows a value that was read, or clones the failure if it could not be read.
+/// Borrows a value that was read, or clones the failure of the read.
 pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }

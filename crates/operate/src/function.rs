@@ -20,7 +20,7 @@ pub struct FunctionName {
     pub place: Option<FunctionArn>,
     /// The function's name, without account, region and qualifier.
     pub name: String,
-    /// The alias or version. `None` means the unqualified function. Its name may also be written with `:$LATEST`.
+    /// The alias or version. `None` means the unqualified function, which may also be written as `NAME:$LATEST`.
     pub qualifier: Option<String>,
     /// True if the name ends with `:$LATEST`. Such a name matches no alias or version.
     pub is_latest: bool,
@@ -106,7 +106,7 @@ pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// Advice for an operator about a function outside the handler's account or region.
+/// Advice about a function that is outside the handler's account or region.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }
@@ -123,7 +123,7 @@ pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 pub struct Target {
     /// The function's name, without a qualifier.
     pub name: String,
-    /// The requested alias or version. `None` means the unqualified function, `$LATEST`.
+    /// The requested alias or version. `None` means the unqualified function (`$LATEST`).
     pub qualifier: Option<String>,
     /// True if Lambda no longer has this alias or version. The fields below then describe the unqualified function.
     pub is_qualifier_gone: bool,

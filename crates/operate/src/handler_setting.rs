@@ -68,12 +68,12 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// The size of environment variables in bytes, as Lambda measures it. The limit is [`ENVIRONMENT_BYTES`].
+/// The total size of environment variables in bytes, as Lambda measures it. The limit is [`ENVIRONMENT_BYTES`].
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The interval between checks of an update's state. The checks end after half an hour.
+/// The interval between checks of an update's state. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
 /// The maximum number of consecutive checks that may still show the stack as it was before the update. These checks
@@ -195,7 +195,7 @@ impl Update {
                     Self::NotSeen
                 }
             }
-            // CloudFormation accepts the next update only after it has cleaned up after this update.
+            // CloudFormation accepts the next update only once it has cleaned up this one.
             other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,

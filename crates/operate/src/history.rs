@@ -114,8 +114,8 @@ impl Window {
         // CloudWatch may count a dead-letter in one step and the deletion of its message in another.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
-        // SQS reports no data for an unused queue, but the handler always polls the retry queue. So the counts are
-        // known if any metric has data.
+        // SQS reports no data for an unused queue, but the handler always polls the retry queue. The counts are
+        // therefore known if any metric has data.
         let is_known = points.iter().any(|points| !points.is_empty());
         let [arrived, retried, dead_lettered] =
             [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));

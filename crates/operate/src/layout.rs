@@ -1,5 +1,5 @@
-//! The layout of a command's output. A question or a change describes its layout once, and both the terminal and the
-//! console draw it.
+//! The layout of a command's output. A question or a change describes its layout once, and the `comeback` command and
+//! the console both draw it.
 
 use std::time::Duration;
 
@@ -29,9 +29,9 @@ pub enum Block {
     /// The place for the answer's [`rows`](crate::Answer::rows), which are printed one per line under these column
     /// headings.
     Rows(Vec<&'static str>),
-    /// A remark about the output. The terminal prints it to standard error, after `note: `.
+    /// A remark about the output. The `comeback` command prints it to standard error, after `note: `.
     Note(Text),
-    /// A remark about a possible problem. The terminal prints it to standard error, after `warning: `.
+    /// A remark about a possible problem. The `comeback` command prints it to standard error, after `warning: `.
     Warning(Text),
 }
 
@@ -61,7 +61,7 @@ pub struct Table {
 pub struct Column {
     /// The text at the top of the column.
     pub head: &'static str,
-    /// True if the cells are numbers, which are aligned to the right.
+    /// True if the cells are numbers, which are right-aligned.
     pub is_number: bool,
 }
 
@@ -137,7 +137,7 @@ impl Series {
 }
 
 impl Column {
-    /// A column whose cells are aligned to the left.
+    /// A column with left-aligned cells.
     pub fn new(head: &'static str) -> Self {
         Self { head, is_number: false }
     }

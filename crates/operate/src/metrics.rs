@@ -74,7 +74,7 @@ impl LastHour {
 pub struct Dropped {
     /// Failures dropped in the last 24 hours.
     pub in_24_hours: u64,
-    /// Failures dropped in the last 14 days, the longest time that an event may wait.
+    /// Failures dropped in the last 14 days. No event waits longer than that.
     pub in_14_days: u64,
 }
 
@@ -103,7 +103,7 @@ impl Dropped {
     }
 }
 
-/// The data points of a metric: the start of each period with its value, newest first.
+/// The data points of a metric, newest first: the start of a period, and the value for that period.
 pub type Points = Vec<(Timestamp, f64)>;
 /// Selects a metric by its name, namespace and one dimension, with a statistic such as `Sum`.
 pub(crate) const fn series<'a>(

@@ -25,7 +25,7 @@ pub struct Operator {
     pub follow: Rc<dyn Follow>,
 }
 
-/// A deployment of Comeback, as an operator names it.
+/// The operator's choice of a deployment, by its handler or its stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     /// The deployment whose retry handler is this function.
@@ -75,10 +75,10 @@ impl Operator {
 
 /// Shows an operator the progress of a question or change that takes a long time.
 pub trait Follow: fmt::Debug {
-    /// Shows the progress of the work. When the unit changes, a new stage has begun.
+    /// Shows the progress of the work. If the unit differs from the previous call's, a new stage has begun.
     fn progress(&self, progress: Progress);
 
-    /// Shows what the work is about to do, such as hiding dead-letters from other consumers.
+    /// Announces the next action, such as hiding dead-letters from other consumers.
     fn remark(&self, text: &Text);
 }
 

@@ -26,8 +26,8 @@ const MOST_NAMED: usize = 20;
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
-    /// The flags that chose events or set times, such as `--error=Timeout*`. Flags with payload values are recorded
-    /// by name only.
+    /// The flags that selected events or set times, such as `--error=Timeout*`. A `--payload` flag is recorded without
+    /// its value.
     #[serde(default)]
     pub flags: Vec<String>,
     /// The functions that the change affected: ARNs or names, or `*` for every function. The log line lists only the
@@ -35,8 +35,8 @@ pub struct Activity {
     pub functions: Vec<String>,
     /// The keys of the events that the operator named. The list is empty if the operator named no events.
     pub keys: Vec<String>,
-    /// The number of events, dead-letters or functions that the change affected. `None` for a change that counts
-    /// nothing.
+    /// The number of events, dead-letters or functions that the change affected. `None` if this kind of change has no
+    /// count.
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,
@@ -139,7 +139,7 @@ impl Entry {
     }
 }
 
-/// Writes the line about a change that has ended. Creates the log stream if it does not exist.
+/// Writes the line about a finished change. Creates the log stream if it does not exist.
 ///
 /// # Errors
 ///

@@ -39,7 +39,7 @@ pub struct PauseRetries {
 pub struct PausePlan {
     pause: OpenPause,
     before: Option<OpenPause>,
-    /// Ended pauses that were dropped because the SSM parameter was full. The list is empty in a plan.
+    /// Past pauses that were dropped because the SSM parameter was full. The list is empty in a plan.
     forgotten: Vec<OpenPause>,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
@@ -215,7 +215,8 @@ impl Answer for Paused {
         let noticed = noticed.map(|it| format!(" Retries may still go out for the next {it}."));
         layout.line(format!("{name} is paused.{}", noticed.unwrap_or_default()));
         layout.line(
-            "Retries are held, also those of events that already wait. New events still run, and are held if they fail.",
+            "Retries are held, including those of events that are already waiting. New events still run, and are \
+             held if they fail.",
         );
         layout.line(
             "The pause uses up no retry and does not count towards MAX_AGE. An event that comes due during it is \

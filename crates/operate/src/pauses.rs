@@ -24,7 +24,7 @@ use crate::numbers::counted;
 /// The default spread of a pause: the time over which the held events are retried after the pause ends.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
-/// A note on ended pauses that were dropped because the SSM parameter was full. `None` if no pause was dropped.
+/// A note on past pauses that were dropped because the SSM parameter was full. `None` if no pause was dropped.
 pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =
@@ -102,12 +102,12 @@ impl Serialize for OpenPause {
     }
 }
 
-/// The function as the operator named it, or `every function` for `None`.
+/// The function's name as the operator typed it, or `every function` for `None`.
 pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The longest time that the handler takes to read a change to the SSM parameter, in whole seconds. `None` if the
+/// The longest time that the handler can take to read a change to the SSM parameter, in whole seconds. `None` if the
 /// handler refuses its settings and therefore does not start.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
@@ -125,8 +125,8 @@ pub(crate) fn target(
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// Returns the target of a new pause or request. Fails if the function is not on the allow-list: the handler does not
-/// retry its events.
+/// Returns the target of a new pause or request. Fails if the function is not on the allow-list, because the handler
+/// does not retry the events of such a function.
 pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

@@ -1,10 +1,10 @@
 //! Recalls hidden messages, so that each returns when its retry is due. A change may make an event due earlier, but
-//! without a recall, the event's message returns only when its visibility timeout ends.
+//! without a recall, the event's message returns only when its visibility timeout expires.
 //!
 //! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
 //! of the handler has read the change from the SSM parameter, and then reads the log.
 //! [`Recall`](comeback_engine::Recall) chooses the messages. Each chosen message gets a new visibility timeout that
-//! ends when its retry is due.
+//! expires when its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::operator::{Operator, Progress};
 use crate::pauses::noticed_within;
 use crate::text;
 use crate::text::Text;
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::wanted::WaitingFilter;
 
 /// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
@@ -30,7 +30,7 @@ const TOGETHER: usize = 1_000;
 const TICK: Duration = Duration::from_secs(1);
 
 /// The maximum age of the last log line about a held message. The handler hides such a message for at most [`HOLD`]
-/// before it logs the message again, and log lines arrive late.
+/// before it logs the message again, and log lines may arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
 /// The outcome of a recall, as counts of messages.
@@ -52,8 +52,8 @@ pub struct Recalled {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide again until its retry is due. Messages are sorted by their due times, and then by their handles, so
-/// that the order of the calls is deterministic.
+/// A message to hide again until its retry is due. Messages are sorted by their due times, and then by their handles,
+/// so that the order of the calls is deterministic.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Chosen {
     due: Timestamp,
@@ -119,7 +119,7 @@ async fn choose(
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
             Err(NotRecalled::Soon) => left.soon += 1,
-            // The plan has already counted the messages that are not recalled for any other reason.
+            // Messages left out for any other reason were already counted in the plan.
             Err(_) => {}
         }
     }
@@ -128,7 +128,7 @@ async fn choose(
 }
 
 /// Waits until every execution environment of the handler has read an entry that was written at the time `at`. An
-/// environment that has not read the entry would hide a recalled message again until its old due time.
+/// environment that has not read the entry would hide a recalled message again until the message's old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {

@@ -1,5 +1,5 @@
-//! Requests from `comeback retry` and `comeback cancel`. A request retries waiting events now, for example after a fix,
-//! or cancels them.
+//! Requests from `comeback retry` and `comeback cancel`. A request either cancels waiting events, or retries them now
+//! (after a fix, for example).
 //!
 //! A request is an entry in the SSM parameter that also holds the pauses. The handler reads it there, and applies it
 //! to each message that it checks. The command recalls messages that would stay hidden past their new due times. A
@@ -35,8 +35,8 @@ use crate::request::follow::Watch;
 use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::wanted::WaitingFilter;
 
 /// The longest time that the handler hides a message after an invocation without a response. The handler repeats
 /// such an invocation after one to two hours.
@@ -199,8 +199,8 @@ impl RequestEvents {
     }
 
     /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
-    /// ends once the handler has checked every message that it covers. A request to cancel events by key lasts for
-    /// the maximum duration.
+    /// ends once the handler has checked every message that the request covers. A request to cancel events by key lasts
+    /// for the maximum duration.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let within = match self.ask {
             Ask::Retry { within } => Duration::from_secs(within.as_secs()),
@@ -226,7 +226,7 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the request. Also returns the ended pauses that were dropped because the SSM parameter was full.
+    /// Writes the request. Also returns the past pauses that were dropped because the SSM parameter was full.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;

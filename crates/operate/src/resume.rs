@@ -22,8 +22,8 @@ use crate::recall::{HELD_LINES, Recalled, recall};
 use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::wanted::WaitingFilter;
 
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
@@ -143,8 +143,8 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// Estimates how ending the pauses affects the held events. `closed` is the content of the SSM parameter after the
-    /// pauses have ended.
+    /// Estimates how ending the pauses affects the held events. `closed` holds the pauses as they will be after the
+    /// change.
     async fn held(
         &self,
         deployment: &Deployment,
@@ -220,7 +220,7 @@ impl ResumePlan {
         ])
     }
 
-    /// Fails if another pause still holds the function.
+    /// Fails if another pause still covers the function.
     fn still_covered(&self) -> Result<(), Failure> {
         let Some(still) = self.still_paused_by.first() else { return Ok(()) };
         let by = still.pause.by.as_deref().unwrap_or("somebody");

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub(crate) const SEND: &[&str] = &["sqs:SendMessage"];
 /// The KMS actions that a role needs in order to send to an encrypted queue and to receive from it.
 pub(crate) const USE_KEY: &[&str] = &["kms:GenerateDataKey", "kms:Decrypt"];
-/// The action that hides messages of a queue.
+/// The IAM action for hiding messages in a queue.
 pub(crate) const HIDE: &[&str] = &["sqs:ChangeMessageVisibility"];
 /// The IAM action for invoking a function.
 pub(crate) const INVOKE: &[&str] = &["lambda:InvokeFunction"];
@@ -69,7 +69,6 @@ pub(crate) fn in_words(rights: &[&Right]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// The name of the role with this ARN.
 pub(crate) fn role_name(role_arn: &str) -> &str {
     role_arn.rsplit('/').next().unwrap_or(role_arn)
 }

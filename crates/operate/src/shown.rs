@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// Returns true for control characters, except tab, and for characters that change the direction of text. A terminal
+/// Returns true for control characters (except tab) and for characters that change the direction of text. A terminal
 /// interprets these characters instead of showing them.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')

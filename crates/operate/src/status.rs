@@ -176,7 +176,7 @@ impl Status {
         of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
     }
 
-    /// The reason why nothing is retried, or why it is unknown whether retries run. `None` if retries run.
+    /// The reason why nothing is retried, or why this is unknown. `None` if events are retried.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
@@ -269,14 +269,14 @@ fn or_unread<T: Default>(
     })
 }
 
-/// The oldest of the received dead-letters. CloudWatch's age metric cannot be used, because it leaves out messages
-/// that were received three times or more.
+/// The oldest of the received dead-letters. CloudWatch's age metric cannot be used, because it leaves out messages that
+/// were received three or more times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if every dead-letter was received. Otherwise, the queue may have an older dead-letter.
+    /// True if every dead-letter was received. Otherwise, the queue may contain an older dead-letter.
     is_exact: bool,
 }
 

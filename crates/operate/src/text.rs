@@ -1,7 +1,7 @@
 //! Human-readable text, in which functions, events, times and suggested commands are typed values.
 //!
-//! A terminal prints the text with [`Display`](fmt::Display), in colour. The console turns the values into links and
-//! buttons without searching the text.
+//! The `comeback` command prints the text with [`Display`](fmt::Display), in colour. The console turns the values into
+//! links and buttons without searching the text.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ pub enum Piece {
     Shell(String, Quotes),
 }
 
-/// The quotes around a command in a text.
+/// The quotes around a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
     /// Backquotes, for a command within a sentence.
@@ -67,7 +67,7 @@ pub enum Quotes {
     Bare,
 }
 
-/// The tone of a span: good, bad, or neither. A terminal shows the tone as a colour.
+/// The tone of a span: good, bad, or neither. The `comeback` command shows the tone as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     /// Neither good nor bad.

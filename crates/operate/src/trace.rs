@@ -77,7 +77,7 @@ pub enum LinesOf {
 ///
 /// # Errors
 ///
-/// Fails if no log line names the id, or if the handler's log cannot be read.
+/// Fails if no log line mentions the id, or if the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;
@@ -172,8 +172,8 @@ impl Trace {
     }
 
     fn moment(&self, step: &Step) -> Moment {
-        // The log of an attempt is shown below the step that invoked it. The log of the first attempt is shown below
-        // its failure, because no step invoked it.
+        // The log of a retry is shown below the step for its invocation. The log of the first attempt is shown below
+        // the step for its failure, because the handler did not make that invocation.
         let id = match step.happened {
             Happened::Failed if step.attempt() > 0 => None,
             _ => step.request_id(),

@@ -4,13 +4,13 @@
 //! be received.
 
 pub mod events;
+pub mod filter;
 pub mod functions;
 mod notes;
 pub mod reading;
 pub mod recent;
 pub mod report;
 pub mod returns;
-pub mod wanted;
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::text::Text;
 use crate::waiting::events::DueRange;
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::report::{Listing, Report};
-use crate::waiting::wanted::WaitingFilter;
 
 /// Options of [`waiting`].
 #[derive(Clone, Debug, Default)]
 pub struct WaitingOptions {
     /// The filter. Only matching events are included.
     pub wanted: WaitingFilter,
-    /// The longest time until the next retry is due. Events with a later retry are left out. `None` means no limit.
+    /// The maximum time until the next retry is due. Events with a later retry are left out. `None` means no limit.
     pub due_within: Option<Duration>,
     /// The maximum number of events to list individually. `None` means that events are only counted.
     pub list: Option<usize>,

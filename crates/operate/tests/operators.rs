@@ -26,7 +26,7 @@ fn command(at: Duration, change: SimulatedChange) -> SimulatedCommand {
     SimulatedCommand { at, change, killed_after: None }
 }
 
-/// Records when each event was delivered, and counts the retries that a request brought forward.
+/// Records when each event was delivered, and counts the retries that a request made due earlier.
 #[derive(Default)]
 struct Seen {
     delivered: BTreeMap<usize, Duration>,
@@ -49,7 +49,7 @@ impl Watcher for Seen {
     }
 }
 
-/// Derives a scenario and its settings from the seed. The scenario has every kind of fault, and operators that run
+/// Derives a scenario and its settings from the seed. The scenario includes every kind of fault, and operators that run
 /// random commands.
 fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];

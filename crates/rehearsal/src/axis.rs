@@ -13,9 +13,9 @@ use comeback_operate::durations;
 pub enum CountAxis {
     /// Linear, starting at 0 or below.
     Linear(RangedCoordf64),
-    /// Linear, with ticks only at whole numbers, 0 or higher. Used for numbers of attempts and retries.
+    /// Linear, with ticks only at whole numbers from 0 upwards. Used for numbers of attempts and retries.
     Whole(RangedCoordf64),
-    /// Linear, with values in per cent.
+    /// Linear, for percentages.
     Percent(RangedCoordf64),
     /// Logarithmic, with ticks at 1, 2 and 5 times powers of ten.
     Log(Range<f64>),
@@ -96,7 +96,7 @@ const MOMENTS: [u32; 19] = [
 /// Maximum number of intervals between the ticks of a linear time axis.
 const STEPS: f64 = 8.0;
 
-/// A time axis from left to right, linear or logarithmic.
+/// A horizontal time axis, linear or logarithmic.
 pub struct TimeAxis {
     pub(crate) logarithmic: bool,
     /// True if the axis runs from right to left and ends now: its labels say how long ago each moment was.

@@ -1,5 +1,5 @@
-//! Draws pictures for pages and files: colours, frame, lines and labels. Pictures are SVG and need neither scripts nor
-//! the network. For pages, each colour has a dark counterpart.
+//! Helpers for drawing pictures, for pages and for files: colours, frames, lines and labels. Pictures are SVG and need
+//! neither scripts nor the network. For pages, each colour has a dark counterpart.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -87,7 +87,7 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Style of a label. `side` and `edge` of the label touch the point at which the label is written.
+/// Style of a label. The label's `side` and `edge` touch the point at which the label is written.
 pub fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> TextStyle<'static> {
     TextStyle { font: (FONT, size).into_font(), color: colour.to_backend_color(), pos: Pos::new(side, edge) }
 }

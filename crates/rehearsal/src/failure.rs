@@ -40,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// Converts the error of a run. `repeat` is the command that repeats the run.
+    /// Converts a run's error into a failure. `repeat` is the command that repeats the run.
     pub fn of_run(error: RunError, repeat: String) -> Self {
         match error {
             RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),

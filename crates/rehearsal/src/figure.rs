@@ -31,7 +31,7 @@ pub struct Chart {
     pub id: &'static str,
     /// The heading, displayed above the chart.
     pub heading: String,
-    /// Description of the chart in words, for readers who cannot see the drawing.
+    /// Description of the chart for readers who cannot see the drawing.
     pub description: String,
     /// The legend: the meaning of each mark in the chart.
     pub keys: Vec<Key>,

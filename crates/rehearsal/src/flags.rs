@@ -108,8 +108,8 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     })
 }
 
-/// Returns a function that adds `errors`, a sentence about the simulated target's errors, to the help of
-/// `--non-retryable-errors`.
+/// Returns a function that adds `errors` to the help of `--non-retryable-errors`. `errors` is a sentence about the
+/// simulated target's errors.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -179,7 +179,7 @@ pub fn variable(flag: &str) -> String {
 pub struct PolicyChanges(Vec<(&'static str, String)>);
 
 impl PolicyChanges {
-    /// Parses a list such as `jitter=none,max-backoff=1h`. A value can be a list itself, so a part without `=`
+    /// Parses a list such as `jitter=none,max-backoff=1h`. A value can itself be a list, so a part without `=`
     /// continues the previous value. After `policies=`, a part that does not begin with a flag also continues the
     /// value.
     pub fn read(text: &str) -> Result<Self, String> {

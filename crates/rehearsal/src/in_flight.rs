@@ -13,8 +13,8 @@ reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days.
 messages are then sent again with a delay, without a limit.";
 
 /// Describes the events that wait at a steady rate of failures: their number, where they wait, and how many moves and
-/// pollers they need. For a policy that never moves messages, also gives the highest rate that stays below the
-/// in-flight limit. If waiting events reach the limit, says when, and with what consequences.
+/// pollers they need. For a policy that never moves messages, also gives the highest rate at which the waiting events
+/// stay below the in-flight limit. If they reach the limit, says when, and what the consequences are.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))

@@ -9,13 +9,12 @@ use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, Room, TEXT, frame, style, write};
 use crate::figure::{Key, Picture, drawn_in};
 
-/// Something that happened to the event, to be drawn as a mark or a bar.
+/// Something that happened to an event, drawn as a mark or a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
-    /// would come next.
+    /// Number of the attempt. For a wait or a dead-lettering, the number of the attempt that would come next.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.
     pub mark: Mark,

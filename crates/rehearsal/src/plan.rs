@@ -1,4 +1,4 @@
-//! Plans, which find a policy that meets a goal, such as a recovery time.
+//! Plans. A plan finds a policy that meets a goal, for example a recovery time.
 
 mod plot;
 mod words;
@@ -193,7 +193,7 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
 struct Pasted {
     /// Settings of the stack to deploy; `None` if no policy meets the goal.
     settings: Option<Vec<DeployedSetting>>,
-    /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack or no policy meets the goal.
+    /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack, or if no policy meets the goal.
     entry: Option<String>,
 }
 
@@ -227,9 +227,9 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
-/// Returns a `comeback plan` command for an outage and a rate of events a second. The command also draws the policies.
-/// Its goal is an example for readers to replace. `own_policy` holds the value of `--policies` and the function to plan
-/// for.
+/// Returns a `comeback plan` command for an outage and a rate in events per second. The command also draws a picture of
+/// the policies. Its goal is an example for readers to replace. `own_policy` holds the value of `--policies` and the
+/// function to plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];

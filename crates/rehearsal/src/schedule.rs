@@ -18,7 +18,8 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries, those with round numbers, in a table that shows only some retries.
+/// Approximate number of later retries in a table that shows only some retries. The table shows those with round
+/// numbers.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -26,8 +27,8 @@ pub fn chart(policy: &Policy) -> Chart {
     plot::chart(policy, &of_few_events(policy, 1))
 }
 
-/// Creates a policy's schedule for an HTML page. The schedule follows a tenth of the events that `comeback schedule`
-/// follows, which is enough to give the time in flight to within a few per cent.
+/// Creates a policy's schedule for an HTML page. The schedule follows a tenth as many events as `comeback schedule`,
+/// which is enough to estimate the time in flight to within a few per cent.
 pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
     Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }
@@ -94,8 +95,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Returns the time axis of a schedule. If the gaps between retries grow, the axis is logarithmic and starts at about
-/// the first retry. If the gaps are even, the axis is linear and starts at 0. The axis ends at `MAX_AGE` or, if
+/// Returns the time axis of a schedule. If the gaps between retries grow, the axis is logarithmic and starts near the
+/// first retry. If the gaps are even, the axis is linear and starts at 0. The axis ends at `MAX_AGE` or, if
 /// `MAX_RETRIES` ends the retries long before that, soon after the last retry.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);

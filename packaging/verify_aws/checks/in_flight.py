@@ -1,4 +1,4 @@
-"""How late is the count of messages in flight, from which the handler decides whether it may hide more?"""
+"""How far behind is the count of messages in flight, which the handler uses to decide whether it may hide more?"""
 
 import time
 

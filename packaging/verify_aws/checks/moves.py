@@ -1,4 +1,4 @@
-"""Does `RecursiveLoop: Allow` let a message be sent again more often than two retries of 12 hours need?"""
+"""Does `RecursiveLoop: Allow` let a message be sent again more times than two 12-hour retries need?"""
 
 import make
 from facts import Fact

@@ -6,8 +6,8 @@ from facts import Fact
 
 # The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# A wait in seconds, longer than the queue's own visibility timeout, so that a message that the function did not hide is
-# visible again afterwards.
+# Seconds to wait, more than the queue's own visibility timeout. A message that the function did not hide is then
+# visible again.
 LATER = 45
 
 OTHERS = Fact(
@@ -41,7 +41,7 @@ def check(run):
 
 
 def seen_of_others(run):
-    """Lets a function hide a message, and ends the hiding with the credentials of this run, not of the function."""
+    """Lets a function hide a message, and ends the hiding with this run's credentials, not with the function's."""
     queue = make.queue(run, "kept")
     function = make.function(run, "keeper", code="keeper", Environment={"Variables": {"QUEUE": queue}})
     entries = [{"Id": body, "MessageBody": body} for body in ("keep", "delete")]

@@ -1,4 +1,4 @@
-"""Does `RecursiveLoop: Allow` on both functions keep Lambda from stopping a loop of two after 16 rounds?"""
+"""Does `RecursiveLoop: Allow` on both functions keep Lambda from stopping a loop between the two after 16 rounds?"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Sends each message to its queue again, like Comeback's moves, as often as the message's body requests."""
+"""Sends each message to its queue again, like Comeback's moves, as many times as the message's body requests."""
 
 import os
 

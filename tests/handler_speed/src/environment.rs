@@ -213,7 +213,7 @@ fn now() -> Instant {
 
 struct Request {
     path: String,
-    /// The operation of a call to AWS, from `X-Amz-Target`.
+    /// The operation of a call to AWS, taken from the header `X-Amz-Target`.
     target: String,
     body: String,
 }

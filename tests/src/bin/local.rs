@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that one.
+/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that folder.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
 /// Events to suggest at the prompt. Each succeeds or is dead-lettered within about a minute.

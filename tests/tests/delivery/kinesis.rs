@@ -48,7 +48,7 @@ fn all_records_are_in_the_stream() {
         };
         let summary = client.describe_stream_summary().stream_name("orders").send().await.unwrap();
         let arn = summary.stream_description_summary.unwrap().stream_arn;
-        // Half of the records are sent by the stream's name, and half by its ARN.
+        // Half of the records are sent by a sender that has the stream's name, and half by one that has its ARN.
         let by_name = Sender::new(client.clone(), "orders").send((0..600).map(record)).await.unwrap();
         let by_arn = Sender::new(client.clone(), arn).send((600..1_200).map(record)).await.unwrap();
         assert_eq!((by_name.count(), by_arn.count()), (600, 600));

@@ -7,7 +7,7 @@ use crate::world::World;
 
 pub(crate) const STACK: &str = "--stack attaching";
 
-/// Runs an AWS CLI command and returns its output as JSON, or `Null` if it prints none.
+/// Runs an AWS CLI command and returns its output as JSON, or `Null` if it prints nothing.
 pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     let answer = ministack.shell().run(&format!("aws {command} --output json"));
     let answer = answer.unwrap_or_else(|error| panic!("{error}"));

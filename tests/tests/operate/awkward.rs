@@ -34,7 +34,7 @@ pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(wor
     ran(&format!("resume {function} --spread 1m --yes"), &[0]);
     ran(&format!("retry {function} --error 'Zu*' --why '{REASON}' --yes"), &[0]);
     ran(&format!("waiting {function} --error Größe"), &[0]);
-    // On MiniStack, `doctor` may find faults; its own trials explain them.
+    // On MiniStack, `doctor` may find faults; the trials of `doctor` explain them.
     ran(&format!("doctor {function}"), &[0, 3]);
     ran("dead list --error Größe", &[0]);
     // `detach` must be run again later, so it exits with 3.

@@ -100,7 +100,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     assert_eq!((&found["chosen"], &found["dead_letters"][0]["key"]), (&json!(1), &json!("key-7")), "{found}");
     let misspelt = list.comeback("dead list --stack dead --target payment --json").json(3);
     let error = misspelt["error"].as_str().expect("why");
-    assert!(error.starts_with("--target payment: no dead-letter is of this function"), "{error}");
+    assert!(error.starts_with("--target payment: no dead-letter belongs to this function"), "{error}");
 
     let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json(0);
     let key = broken["dead_letters"][0]["key"].as_str().expect("the event has a key");

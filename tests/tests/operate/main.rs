@@ -29,8 +29,8 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Number of trials that run at the same time. Trials mostly wait, but many more would overload two cores: a call by
-/// the handler would then take longer than 20 s and count as unanswered, and its event would wait for an hour.
+/// Number of trials that run at the same time. Trials mostly wait, but a larger number would overload two cores: a call
+/// by the handler would then take longer than 20 s and count as unanswered, and its event would wait for an hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

@@ -30,8 +30,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
         let records: Vec<_> = keys.iter().map(|key| record(function, "TargetDown", key)).collect();
         send(ministack, &stack, &records).await;
     };
-    // This polls the queue and not the log, because the server would take too long to read the log of so many events
-    // repeatedly.
+    // This polls the queue rather than the log, because the server would take too long to read the log of so many
+    // events repeatedly.
     let queue_holds = async |wanted: &dyn Fn(u64, u64) -> bool| {
         eventually("the queue to change", async || {
             let (visible, in_flight) = depth(ministack, stack.output("RetryQueueUrl")).await;

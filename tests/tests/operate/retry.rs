@@ -30,7 +30,8 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let fails = async |error: &str| {
         let event = format!(r#"{{"fail_times": 1, "error_type": "{error}"}}"#);
         let key = ministack.invoke(function, &event).await;
-        // Events are sent one at a time, because MiniStack may lose a log line if two environments start at once.
+        // Events are sent one at a time, because MiniStack may lose a log line if two environments start at the same
+        // time.
         let is_logged = async || logged().await.iter().any(|line| line["key"] == *key).then_some(());
         eventually("the handler to log the failure", is_logged).await;
         key

@@ -79,7 +79,7 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
 /// The version of `aws-cdk-lib` for both apps. It must be on both npm and PyPI; PyPI gets new versions later.
 const AWS_CDK_LIB: &str = "2.275.0";
 
-/// Code of a function that fails the first three invocations for each event.
+/// Code of a function that fails on the first three invocations for each event.
 const ORDERS: &str = r#"
 import json
 

@@ -18,7 +18,7 @@ pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &Wo
     retries(&ministack, "comeback").await;
 }
 
-/// Deploys without the SAM CLI. The stack's output has the commands that attach a function without `comeback`.
+/// Deploys without the SAM CLI. The stack's output contains the commands that attach a function without `comeback`.
 pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_function(_: &World) {
     let (ministack, outside) = released("release-aws").await;
     let [_, by_aws] = blocks();

@@ -27,7 +27,7 @@ fn command_and_console_do_not_depend_on_each_other() {
     for never in ["comeback", "clap", "comfy-table", "indicatif"] {
         assert!(!known.contains(never), "{never}");
     }
-    // The file of `comeback ui` starts the console; no other file of the command names it.
+    // In the command's source, only the file of `comeback ui`, which starts the console, may name the console's crate.
     assert_eq!(files_with("cli", "comeback_console"), ["src/ui.rs"]);
 }
 
@@ -57,7 +57,7 @@ fn dependencies(name: &str) -> BTreeSet<String> {
     dependencies[..end].lines().filter(|line| !line.starts_with('#')).map(name).collect()
 }
 
-/// Source files of a crate that match this pattern.
+/// The crate's source files that match this pattern.
 fn files_with(name: &str, pattern: &str) -> Vec<String> {
     let folder = root().join("crates").join(name);
     let pattern = Regex::new(pattern).expect("a pattern");

@@ -81,8 +81,8 @@ fn files_in(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// docs/envelope.md has a row for each Lambda runtime, with the `errorType` in that runtime's sample and its simple
-/// name.
+/// docs/envelope.md has a row for each Lambda runtime, with the `errorType` in that runtime's sample and the simple
+/// name of that type.
 #[test]
 fn page_names_the_error_of_every_runtime() {
     let page = pages::read("docs/envelope.md");

@@ -55,7 +55,7 @@ fn sources() -> Vec<PathBuf> {
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
 
-/// The files that each file imports from, and imports of names that the crate's root only re-exports.
+/// The files that each file imports from, and the imports of names that the crate's root only re-exports.
 fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);
@@ -96,7 +96,7 @@ fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Paths of the imports in a file, without those of its tests.
+/// Paths of the imports in a file, except in its tests.
 fn imported(text: &str) -> Vec<String> {
     let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").expect("a pattern");
     let text = tests.split(text).next().unwrap_or_default();

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// The test that runs the `sh` blocks of a section: the page, the section, and the test's path. Sections that have only
-/// `comeback` and `make` commands are not listed.
+/// For each section with `sh` blocks: the page, the section, and the path of the test that runs the blocks. Sections
+/// that have only `comeback` and `make` commands are not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),

@@ -13,7 +13,7 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// Wait in seconds that some orders request once, with `RetryAfter`. The actual wait is up to a tenth longer.
+/// Wait, in seconds, that some orders request once with `RetryAfter`. The actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
 /// Seconds by which a run may come early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
@@ -82,7 +82,7 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
 }
 
 /// An order waits for 12 hours less 30 seconds, the longest possible wait. If the consumer did not hide it, it would
-/// come back after the queue's own visibility timeout of 15 seconds, before another order, which requests a wait of 20
+/// come back after the queue's own visibility timeout of 15 seconds, before another order that requests a wait of 20
 /// seconds. MiniStack accepts longer timeouts than AWS does, so the clients' own tests check the maximum.
 pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     const LONGEST: u64 = 43_170;

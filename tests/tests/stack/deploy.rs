@@ -47,7 +47,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     dead_letters_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", async || {
-        // `FailedOnRequest` is the error type of an event that requests none.
+        // `FailedOnRequest` is the error type of an event that does not request one.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
     .await;
@@ -88,7 +88,7 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// Deploys the app with a different `maxRetries` for its Rust function while an event of this function waits. The
+/// Deploys the app with a different `maxRetries` for its Rust function while an event of this function is waiting. The
 /// synthesized template is changed as the CDK would change it.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";

@@ -1,5 +1,5 @@
-//! Runs the commands in docs/encryption.md. MiniStack only stores the name of a queue's key, and requires no permission
-//! to use the key.
+//! Runs the commands in docs/encryption.md. MiniStack only stores the name of a queue's key, and does not require
+//! permission to use the key.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_tests::{MiniStack, Shell, Stack, example_target, pages};

@@ -5,7 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `retries`, `orders` | retries on the real clock, and on a clock 60 times as fast |
-//! | `policies` | policies of individual functions, which change while an event waits |
+//! | `policies` | policies of individual functions, which change while an event is waiting |
 //! | `attach`, `deploy` | commands in the documentation for attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | commands in the documentation for plain CloudFormation and for a KMS key |
 //! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |

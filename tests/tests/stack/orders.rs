@@ -1,5 +1,5 @@
-//! Tests the retries of orders while their target is down, over HTTP, on a clock that runs 60 times as fast as real
-//! time.
+//! Tests the retries of orders while their target is down. The tests use HTTP, and a clock that runs 60 times as fast
+//! as real time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -253,9 +253,9 @@ impl<'m> Orders<'m> {
         .await;
     }
 
-    /// Asserts that each retry contains the whole order, and follows the previous invocation after at least its
-    /// backoff. The backoff is `base` seconds, doubled with each retry up to `cap`. A retry may be later, because the
-    /// poller polls only once a minute on the fast clock.
+    /// Asserts that each retry contains the whole order, and that its backoff has passed since the previous invocation.
+    /// The backoff is `base` seconds, doubled with each retry up to `cap`. A retry may be later, because the poller
+    /// polls only once a minute on the fast clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

@@ -1,4 +1,4 @@
-//! Two functions in one stack have policies of their own, and one of the policies changes while an event waits.
+//! Two functions in one stack have policies of their own, and one of the policies changes while an event is waiting.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ const BACKOFF: f64 = 3_600.0;
 
 /// Updates a stack whose queue contains records that the handler has not received, records that are hidden, and
 /// envelopes from the previous handler. The update also changes the envelope's style, which docs/envelope.md allows
-/// while events wait.
+/// while events are waiting.
 pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
     let ministack = world.sped_up().await;
     let parameters = format!(

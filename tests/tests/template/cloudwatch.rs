@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Values of a metric or expression, one for each period. `None` if there is no data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
-/// Values of metrics in each minute, by the metric's name.
+/// The values of each metric, one for each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
 /// Evaluates an alarm on recorded metrics. Returns, for each period, whether the alarm is raised at its end.

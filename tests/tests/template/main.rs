@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `settings` | defaults, ranges and refusals agree in the handler, docs/settings.md and the template |
 //! | `cloudformation` | the release's template for CloudFormation without SAM |
-//! | `alarms` | each alarm fires in the situation it is for |
+//! | `alarms` | each alarm fires in the situation that it reports |
 //! | `cloudwatch` | evaluates an alarm as CloudWatch does |
 //! | `quoting` | values with spaces, as each tool parses them |
 
@@ -40,8 +40,8 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares each kind with that of the
-/// CDK construct.
+/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares both kinds with the CDK
+/// construct's encryption.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});

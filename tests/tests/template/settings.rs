@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The start of a variable's row in docs/settings.md, up to its meaning. On the page, that cell continues with more
-/// text and links.
+/// The start of a variable's row in docs/settings.md, up to the variable's meaning. On the page, the cell with the
+/// meaning continues with more text and links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {
@@ -191,8 +191,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// Variables whose values CloudFormation would refuse, and names of rules that the values break. `None` if none of the
-/// variables has a parameter in the template.
+/// Variables whose values CloudFormation would refuse, and the names of the rules that the values break. `None` if none
+/// of the variables has a parameter in the template.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {

@@ -122,7 +122,7 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
 
 /// Maximum number of clients in `arrivals.svg`. More clients would enlarge the file and show nothing new.
 const READABLE_CLIENTS: u32 = 50;
-/// The longest time that `arrivals.svg` shows, in milliseconds. The strategies differ visibly by then.
+/// End of the time axis of `arrivals.svg`, in milliseconds. By then, the strategies visibly differ.
 const WINDOW_MS: f64 = 5_000.0;
 const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;
@@ -171,7 +171,7 @@ struct Panel<'a> {
     window: f64,
     strategy: Strategy,
     writes: &'a [Write],
-    /// True for the lowest panel, below which the time axis is drawn.
+    /// True for the bottom panel, which has the time axis below it.
     last: bool,
 }
 

@@ -234,7 +234,7 @@ impl ImportArguments {
     }
 }
 
-/// Name of the file to which standard input is copied, because an import reads its file twice.
+/// Name of the file to which standard input is copied. An import reads its file twice, so it needs a copy.
 const INPUT: &str = "standard-input";
 
 fn standard_input() -> Result<TempDir, Failure> {

@@ -1,4 +1,4 @@
-//! `comeback history`: what operators changed.
+//! `comeback history`: lists what operators have changed.
 
 use std::time::Duration;
 

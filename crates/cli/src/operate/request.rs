@@ -101,11 +101,11 @@ pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Resul
     }
 }
 
-/// A change that requests retries, and then stores a watch that can follow them.
+/// A change that requests retries and, if it succeeds, provides a [`Watch`] for following them.
 struct Watched {
     retries: RequestEvents,
-    /// The watch on the retries, set once they have been requested. `None` if there is nothing to watch: the handler's
-    /// log does not say which events wait.
+    /// Set once the retries have been requested. `None` if they cannot be watched, because the handler's log does not
+    /// say which events are waiting.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

@@ -1,4 +1,5 @@
-//! The parts that subcommands on a deployment share: flags, the account, Ctrl-C, and a prompt before changes.
+//! Parts shared by the subcommands that work on a deployment: their flags, the account, Ctrl-C, and the prompt before
+//! changes.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -19,7 +20,7 @@ use crate::output::{has_printed, print, print_json_line};
 use crate::signals::raise_when_stopped;
 use crate::tables::Progress;
 
-/// Flags that every command on a deployment accepts.
+/// Flags accepted by every command that works on a deployment.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment and output")]
 pub(crate) struct Common {
@@ -33,7 +34,7 @@ pub(crate) struct Common {
     pub(crate) yes: bool,
 }
 
-/// The deployment, and the region and profile to reach it with.
+/// Flags that select the deployment, and the AWS region and profile used to reach it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment and output")]
 pub(crate) struct DeploymentFlags {
@@ -57,7 +58,7 @@ pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
 }
 
 impl DeploymentFlags {
-    /// The address of the deployment that the flags name.
+    /// The address of the deployment that the flags select.
     pub(crate) fn address(&self) -> Address {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
@@ -157,7 +158,7 @@ pub(crate) fn run_in_session(
     result
 }
 
-/// The first members of the JSON object that a command on a deployment prints.
+/// The first members of the JSON object that a command prints about a deployment.
 #[derive(Serialize)]
 struct Head<'a> {
     account: Option<&'a str>,
@@ -175,7 +176,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Prints the JSON object of a command on a deployment, with the members of `objects`.
+/// Prints a command's JSON object, with the members of all `objects`.
 fn print_object(
     place: Option<&Place>,
     failure: Option<&CommandFailure>,

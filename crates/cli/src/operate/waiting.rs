@@ -1,11 +1,11 @@
-//! `comeback waiting`: lists waiting events, with the reason and the end of each wait.
+//! `comeback waiting`: lists waiting events, with the reason for each wait and the due time.
 
 use std::time::Duration;
 
 use clap::Args;
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
-use comeback_operate::waiting::wanted::WaitingFilter;
+use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::{WaitingOptions, waiting};
 
 use crate::failure::CommandFailure;

@@ -93,7 +93,7 @@ fn has_messages(records: &RawValue) -> bool {
 }
 
 /// Returns the reason why the handler cannot parse an event from a message with this body. `None` if the handler can
-/// parse an event or only the event's envelope is malformed.
+/// parse an event, or if only the event's envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -146,8 +146,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Creates a message with a failure record as its body. The message's id is the record's request id or, if the
-    /// record has none, is made from `number`, the number of earlier messages in the event.
+    /// Creates a message with a failure record as its body. `number` is the number of earlier messages in the event.
+    /// The message's id is the record's request id or, if the record has none, is derived from `number`.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// A copy of an SQS event with all times shifted so that `moment` becomes `now`. All times shift by the same number of
-/// whole seconds, because an envelope holds only whole seconds. `moment` never shifts past `now`, so that a message due
-/// at `moment` is due at `now`.
+/// whole seconds, because an envelope holds only whole seconds. `moment` never shifts past `now`, so a message that was
+/// due at `moment` is already due at `now`.
 ///
 /// # Panics
 ///
@@ -27,7 +27,7 @@ pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     by.applied(event, parsed.records, &MESSAGE)
 }
 
-/// The path of a JSON member that holds a time, and the function that shifts it.
+/// The path of a JSON member that holds a time, and the function that shifts this time.
 type Time = (&'static [&'static str], fn(Shift, &RawValue) -> Option<String>);
 
 const MESSAGE: [Time; 4] = [
@@ -59,8 +59,8 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// Copies `text` and, in the copy, shifts the times in the JSON objects in `objects`. `times` lists the members to
-    /// shift. The objects must borrow from `text`.
+    /// Returns a copy of `text` with shifted times. `objects` are the JSON objects that contain the times, and must
+    /// borrow from `text`. `times` lists the members to shift.
     fn applied<'a>(
         self,
         text: &'a str,
@@ -85,8 +85,8 @@ impl Shift {
         shifted
     }
 
-    /// Shifts the times in a JSON object that is itself inside a JSON string; `None` if the string holds no object.
-    /// `times` lists the members to shift.
+    /// Shifts the times in a JSON object that is encoded as a JSON string; `None` if the string does not contain an
+    /// object. `times` lists the members to shift.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;

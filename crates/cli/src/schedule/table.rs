@@ -38,7 +38,7 @@ const CELLS: usize = 72;
 /// Minimum distance between two ticks, as a share of the axis, at which their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// Draws a timeline with a line for each retry. A line covers the times at which nine events in ten are retried.
+/// Draws a timeline with a line for each retry. A line covers the period in which nine events in ten are retried.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
     // Colours are always written. The output stream removes colours that the output cannot show.

@@ -8,8 +8,8 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts that the command fails with this problem and these tips. A tip is a pair, such as `simulate takes --chaos`
-/// and the description of that subcommand.
+/// Asserts that the command fails with this problem and these tips. Each tip consists of two texts, for example
+/// `simulate takes --chaos` and the description of `simulate`.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips
         .iter()

@@ -1,5 +1,5 @@
-//! Pages that redrive and discard dead-letters. Planning uses only the snapshot of the newest scan; performing the plan
-//! reads the queue.
+//! Pages for redriving and discarding dead-letters. Planning uses only the snapshot of the newest scan; performing the
+//! plan reads the queue.
 
 use askama::Template;
 use axum::Router;
@@ -63,7 +63,7 @@ const RETARGET: Input = Input::new(
     Argument::Flag("--retarget"),
 );
 
-/// The operator's choices in a form that redrives or discards.
+/// The operator's choices in a form for a redrive or a discard.
 struct FormChoices {
     selection: Selection,
     fields: Fields,

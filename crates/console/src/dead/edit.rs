@@ -1,4 +1,4 @@
-//! The page that redrives one dead-letter with a different payload: a form with the payload, and the plan of the
+//! The page for redriving one dead-letter with a different payload: a form with the payload, and the plan of the
 //! redrive.
 //!
 //! The payload may be a megabyte long, so it is sent in the forms, never in an address.
@@ -19,8 +19,8 @@ use crate::dead::parts::{path, perform_in_turn, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok};
 use crate::work::Summary;
 
-/// Maximum size of the form, in bytes: enough for a payload of a megabyte with line breaks and indents,
-/// percent-encoded.
+/// Maximum size of the form, in bytes: enough for a percent-encoded payload of a megabyte with line breaks and
+/// indentation.
 const LARGEST_EDIT: usize = 16 << 20;
 
 pub(super) fn routes() -> Router<Console> {
@@ -38,7 +38,7 @@ struct EditPage {
     /// The payload as the operator typed it.
     typed: String,
     plan: Result<Plan, String>,
-    /// One-time id for the form that exports the dead-letter.
+    /// One-time id of the form for exporting the dead-letter.
     export: String,
 }
 
@@ -50,7 +50,7 @@ struct Plan {
     command: Option<String>,
 }
 
-/// The redrive of the dead-letter `id` of the scan `scan`, with another payload.
+/// A redrive of the dead-letter `id` from the scan `scan`, with a different payload.
 fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result<Asked, Failure> {
     let chosen = Chosen::Selected(console.dead.snapshot_of(Some(scan))?, Selection::one(id));
     Ok(Asked::new(|operator| Redrive { payload: Some(payload), ..Redrive::new(operator, chosen) }))

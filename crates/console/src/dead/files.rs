@@ -84,8 +84,8 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Sends a file that this server has written. The file contains payloads, so only a form in the console can download
-/// it.
+/// Sends a file that this server has written. The file contains payloads, so it can be downloaded only with a form in
+/// the console.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;

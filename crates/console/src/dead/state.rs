@@ -22,7 +22,7 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was last read again, with its one-time name.
+    /// The one-time name of the dead-letter that was most recently read again, and the dead-letter itself.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
@@ -71,7 +71,8 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// Returns the newest snapshot. Fails if its id is not `scan`, the id in a form.
+    /// Returns the newest snapshot. `scan` is the snapshot id in a form. Fails if the form was made from an older
+    /// snapshot.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Tests for the page on which the operator chooses waiting events, and for the actions on the chosen events.
+//! Tests of the page on which the operator chooses waiting events, and of the actions on the chosen events.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::response::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A log line of the handler about a waiting event whose message is not in any queue.
+/// A line of the handler's log about a waiting event. The event's message is not in any queue.
 pub(super) fn waits(key: &str, error: &str) -> String {
     let line = json!({
         "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,
@@ -121,8 +121,8 @@ async fn waiting_event_offers_to_be_retried_or_cancelled() {
     .await;
 }
 
-/// An account where events `k-1` to `k-3` of function `orders` are waiting for an hour, and the handler's log lines
-/// about them.
+/// An account in which the events `k-1` to `k-3` of function `orders` are due in an hour, and the handler's log lines
+/// about these events.
 async fn waiting() -> (SimulatedAws, Vec<String>) {
     let aws = sample().await;
     let url = queue_url(Sample::RETRY_QUEUE);

@@ -1,4 +1,4 @@
-//! Tests of the doctor's page, on the demonstration.
+//! Tests of the doctor's page, with the demonstration's account.
 
 use super::demo::{page, stopped};
 use super::locally;

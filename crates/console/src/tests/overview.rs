@@ -1,4 +1,4 @@
-//! Tests of the first page, on the demonstration.
+//! Tests of the first page, with the demonstration's account.
 
 use super::demo::{page, stopped};
 use super::denied::{denied, text};

@@ -38,7 +38,8 @@ fn a_copy_is_restored_to_its_original() {
     );
 }
 
-/// The format must not change, because messages with this attribute may be in flight while the handler is updated.
+/// The format must not change, because messages with this attribute may be in flight while the handler is being
+/// updated.
 #[test]
 fn format_of_the_attribute_is_fixed() {
     let record = Record { receive_count: 3, sent: Timestamp::from_millis(1_000), ..copy() };

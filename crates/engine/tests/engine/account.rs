@@ -56,7 +56,7 @@ pub(crate) enum Call {
     ReadPauses,
 }
 
-/// A copy that a move sent to the retry queue.
+/// A copy that was sent to the retry queue to replace a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
     /// The id of the message that the copy replaces.

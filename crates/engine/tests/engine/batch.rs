@@ -1,6 +1,6 @@
 //! Tests of the calls for a batch: how they are grouped, the order in which they are made, and which of them run
-//! concurrently. Other tests check that a duplicate in a batch is handled only once, and what happens to a message if
-//! its call fails or must not start, or if no function is attached.
+//! concurrently. Other tests check that a duplicate in a batch is handled only once. They also check what happens to
+//! a message if its call fails or must not start, and what happens to all messages while no function is attached.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -322,7 +322,7 @@ fn unanswered_invokes_are_hidden_one_to_two_hours() {
 
 #[test]
 fn an_unanswered_invoke_leaves_time_for_a_last_try() {
-    // The invoke took 20 s, and the last retry comes `margin` before the end of `MAX_AGE`.
+    // The invoke takes 20 s, and the last retry comes `margin` before the event reaches `MAX_AGE`.
     for (max_age, margin) in [(86_400, 60), (7_200, 60), (100, 10), (60, 6)] {
         let policy = policy(|settings| settings.max_age = max_age);
         let before_the_end = |secs| Timestamp::from_secs(T0.as_secs() + max_age - secs);

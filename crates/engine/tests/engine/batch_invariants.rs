@@ -84,7 +84,7 @@ fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
 }
 
-/// The message id that a string contains as `<id>`.
+/// The message id between `<` and `>` in a string.
 fn id_in(text: &str) -> String {
     let start = text.find('<').expect("an id") + 1;
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
@@ -225,7 +225,7 @@ proptest! {
     }
 
     /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is in
-    /// flight. If a message waits for more than two minutes, and only for its backoff, every line about it has a
+    /// flight. If a message waits only for its backoff, and for more than two minutes, every line about it has a
     /// handle.
     #[test]
     fn only_recallable_messages_have_a_handle(

@@ -222,7 +222,7 @@ fn an_event_held_since_it_was_due_was_not_called() {
         format!(r#"{{"target":"*","from":{from},"until":{until},"spread":0}}"#)
     };
     let maybe = "cancelled by an operator; an earlier call that was not answered may have succeeded";
-    // A handler may read the pause as late as 37.5 s after the pause began.
+    // A handler may take up to 37.5 s to notice the pause.
     assert_eq!(detail(&pause(64, "null")), "cancelled by an operator");
     for pause in [pause(65, "null"), pause(0, &at(60).as_secs().to_string()), String::new()] {
         assert_eq!(detail(&pause), maybe, "{pause}");

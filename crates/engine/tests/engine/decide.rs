@@ -30,7 +30,7 @@ fn reasons_and_their_details() {
             "the invocation record has status 404",
         ),
         (body("7"), &never, "max_retries", "0 retries made; MAX_RETRIES is 0"),
-        // A forged attempt number causes no overflow.
+        // A forged attempt number does not cause an overflow.
         (
             body(&enveloped(u64::MAX, "7")),
             &usual,
@@ -251,7 +251,7 @@ fn a_later_receive_serves_what_is_left_since_the_first() {
 
 #[test]
 fn a_wait_is_cut_to_end_before_the_last_minute() {
-    // MAX_AGE ends 599 s after the first receive.
+    // The event reaches `MAX_AGE` 599 s after the first receive.
     let record = record(body("7"));
     for (wait, expected) in [(538, 538), (539, 539), (540, 539), (599, 539), (600, 539)] {
         let decided = decided(&record, &waits(600, wait), FIRST_RECEIVE);
@@ -367,7 +367,7 @@ proptest! {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
                 // SQS hides a message for at most 12 hours from its receive, so it may come back a few seconds early:
-                // by as long as it took to reach the handler.
+                // by the time that it took to reach the handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),

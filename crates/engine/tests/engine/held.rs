@@ -62,7 +62,7 @@ fn a_new_environment_reads_and_counts_at_once() {
     assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
 }
 
-/// If the read or the count fails, the result of the other call still counts.
+/// If the read or the count fails, the result of the other call is still used.
 #[test]
 fn read_and_count_fail_independently() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));

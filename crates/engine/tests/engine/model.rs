@@ -33,7 +33,7 @@ fn two_retries() -> Protocol {
     protocol(|_| {})
 }
 
-/// A protocol that retries until `MAX_AGE` ends, seven minutes after the first failure.
+/// A protocol that retries until the event reaches its `MAX_AGE` of seven minutes.
 fn seven_minutes() -> Protocol {
     let protocol = protocol(|settings| (settings.max_retries, settings.max_age) = (185, 420));
     Protocol { outage: Duration::from_secs(200), ..protocol }

@@ -1,4 +1,4 @@
-//! Tests of moves: a waiting message is sent again with a delay.
+//! Tests of moving waiting messages, that is, sending them again with a delay.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// The sender's attributes are needed again if the message cannot be parsed and its dead-letter is still to be sent.
+/// A copy keeps the sender's attributes, because they belong in the dead-letter if the message cannot be parsed.
 #[test]
 fn a_copy_keeps_up_to_ten_attributes() {
     let own =

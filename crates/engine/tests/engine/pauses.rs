@@ -127,7 +127,7 @@ fn a_pause_does_not_extend_the_retention() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// The last second in which an event is re-invoked with these pauses, with a `MAX_AGE` of an hour and a backoff of a
+/// The last second in which an event is re-invoked, given these pauses, a `MAX_AGE` of an hour and a backoff of a
 /// second.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
@@ -146,15 +146,16 @@ fn no_pause_counts_towards_max_age() {
         (&[(-900, Some(5_000), 0)], 5_000 + SEEN_AGAIN),
         (&[(3_600, Some(5_000), 0)], 1_400 + SEEN_AGAIN),
         (&[(600, Some(600), 0)], SEEN_AGAIN),
-        // A pause changes nothing if it was over before the first failure, or began after the end of `MAX_AGE`.
+        // A pause changes nothing if it was over before the first failure, or began after the event had reached
+        // `MAX_AGE`.
         (&[(-900, Some(-60), 0)], 0),
         (&[(3_601, Some(5_000), 0)], 0),
         (&[(3_601, None, 0)], 0),
-        // An environment may not have noticed the end when the event failed.
+        // An environment may not have noticed the end by the time the event failed.
         (&[(-900, Some(-59), 0)], SEEN_AGAIN - 59),
         (&[(-900, Some(0), 0)], SEEN_AGAIN),
-        // Each paused second counts once. The first pause extends `MAX_AGE`, so that it ends only after the second
-        // pause has begun.
+        // Each paused second counts once. The first pause extends `MAX_AGE` until after the start of the second
+        // pause.
         (&[(600, Some(5_000), 0), (700, Some(4_000), 0)], 4_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (4_000, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
         (&[(600, Some(5_000), 0), (5_500, Some(6_000), 0)], 5_400 + SEEN_AGAIN),
@@ -238,8 +239,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before `MAX_AGE` ends. `MAX_AGE` does not run from the start of the pause until every
-/// held event has been checked again.
+/// The last retry comes a minute before the event reaches `MAX_AGE`. The clock of `MAX_AGE` is stopped from the start
+/// of the pause until every held event has been checked again.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -356,7 +357,7 @@ proptest! {
 }
 
 /// An environment that has not noticed the early end brings the event back after the planned end. An environment that
-/// has noticed it must then still have time to retry the event.
+/// has noticed the early end must then still have time to retry the event.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

@@ -191,8 +191,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Runs an environment on a message twice, once with invokes that are answered and once with invokes that are not, and
-/// formats everything that it does as a string.
+/// Runs an environment on a message twice, once with invokes that are answered and once with invokes that are not,
+/// and returns everything that it does, formatted as a string.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

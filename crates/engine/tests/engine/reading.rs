@@ -415,7 +415,7 @@ fn a_redriven_payload_is_never_enveloped_twice() {
     assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
 }
 
-/// SQS itself had dead-lettered the record, and an operator moved it back to the retry queue.
+/// SQS itself dead-lettered the record, and an operator moved it back to the retry queue.
 #[test]
 fn a_redriven_record_starts_anew() {
     let policy = policy(|settings| settings.non_retryable_errors = vec!["Timeout".into()]);

@@ -73,7 +73,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// Adds notes on what the operator should know about the planned steps, and on what they leave unchanged.
+    /// Adds notes about the consequences of the planned steps, and about settings that the steps leave unchanged.
     fn note_consequences(&self, plan: &mut FunctionPlan) {
         let name = &self.target.name;
         if let Some(queue) = &self.target.dead_letter {

@@ -112,7 +112,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// Changes the attachment as if the functions with the ARNs `listed` were already on the allow-list.
+    /// Adjusts the facts as if the functions with the ARNs `listed` were already on the allow-list.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -185,7 +185,7 @@ impl Attachment {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// The message that Lambda has no such function, alias or version.
+    /// The message saying that Lambda has no such function, alias or version.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);

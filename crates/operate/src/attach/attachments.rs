@@ -19,7 +19,7 @@ use crate::text::{Piece, quoted};
 #[derive(Debug, Serialize)]
 pub struct Attachments {
     functions: Vec<AttachedFunction>,
-    /// The entries of the allow-list that are patterns. A pattern may match any number of functions.
+    /// The patterns on the allow-list. A pattern may match any number of functions.
     patterns: Vec<String>,
     /// The command that attaches a function.
     #[serde(skip)]
@@ -122,7 +122,7 @@ mod tests {
     use crate::operator::Which;
 
     /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these values for the handler's
-    /// variables `TARGET_FUNCTIONS` and `POLICIES`. The failures of `shop-cart` go to the retry queue.
+    /// variables `TARGET_FUNCTIONS` and `POLICIES`. The failed events of `shop-cart` go to the retry queue.
     fn account(targets: &str, policies: &str) -> SimulatedAws {
         let others = ["shop-cart", "shop-stock"].map(Into::into).into();
         let aws = Sample { others, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build();

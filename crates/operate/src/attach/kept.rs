@@ -9,10 +9,10 @@ use crate::aws::InvokeSettings;
 use crate::function::Target;
 
 /// The key of the tag that records when the function was detached: when its last qualifier stopped sending failures to
-/// the retry queue. After that time, only invocations that were already running send failures there.
+/// the retry queue. After that time, only invocations that had already started still send failures there.
 pub const DETACHED: &str = "comeback:detached";
 /// The key of the tag that records when the function was moved to another deployment. After that time, only invocations
-/// that were already running send failures to the previous deployment's retry queue.
+/// that had already started still send failures to the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
 /// The key of the tag that stores the function's recursion setting from before it was attached. All qualifiers share
 /// the tag.
@@ -109,7 +109,8 @@ pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Returns true if Lambda accepts a tag: its key and value are not too long and contain only valid characters.
+/// Returns true if Lambda would accept a tag, that is, if its key and value are short enough and contain only valid
+/// characters.
 pub fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
     key.chars().count() <= 128

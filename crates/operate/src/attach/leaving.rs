@@ -1,4 +1,4 @@
-//! Checks whether a function's events have left the retry queue, so that `detach` may finish.
+//! Checks whether a function's events have left the retry queue. `detach` can finish only once they have.
 
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -18,16 +18,16 @@ use crate::log::HIDING_INFO;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The time that an event of an attached function may spend in Lambda before and after its invocation: up to a minute
-/// before the invocation begins, and up to another minute after it ends, before Lambda sends the failure.
+/// The time that an event of an attached function may spend in Lambda, not counting its invocation: up to a minute
+/// until the invocation begins, and up to a minute from its end until Lambda sends the failure.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
 ///
 /// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when
-/// the event is settled. No event is left once three conditions hold: every invocation that may still fail has ended,
-/// the handler has received every message that is due, and every event in the log is settled. SQS only estimates the
-/// number of messages, so the log decides even if the queue seems empty.
+/// the event is settled. No event is left once three conditions hold: every invocation that could fail has ended, the
+/// handler has received every message that is due, and every event in the log is settled. SQS only estimates the number
+/// of messages, so the log decides even if the queue seems empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
@@ -36,7 +36,8 @@ pub(crate) struct Leaving {
     /// The reason why events may still be in the retry queue, according to the queue's message counts and the
     /// handler's log. `None` if all events have left, or if there was no need to check.
     pub(crate) waiting: Option<String>,
-    /// Other functions with the same role that send failures to the retry queue, or may still send their last failures.
+    /// Other functions that share the function's role, and that send failures to the retry queue or may still send
+    /// their last failures.
     pub(crate) sharing: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl Leaving {
             leaving.sharing = sharing(&operator.account, attachment).await?;
         }
         // If another qualifier stays attached, `detach` only restores the destination and removes this qualifier's
-        // tags, and need not wait.
+        // tags. It need not wait.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
@@ -153,7 +154,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// True if the log has lines from a newer version of Comeback that this command cannot read.
+    /// True if the log has lines that this command cannot read, because a newer version of Comeback wrote them.
     is_newer: bool,
 }
 
@@ -200,7 +201,7 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function is still being detached, or moved to another deployment. Its last invocations may still
+/// Returns true if a function is still being detached or moved to another deployment. Its last invocations may still
 /// fail.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;

@@ -1,5 +1,5 @@
 //! Plans how to attach or detach functions, and performs the plan. The allow-list is edited once for all functions. If
-//! a step of one function fails, the steps of the other functions are still performed.
+//! a step fails for one function, the steps for the other functions are still performed.
 
 use serde::{Serialize, Serializer};
 
@@ -142,8 +142,8 @@ impl Part {
         }
     }
 
-    /// The reason why the function is not finished: a failure, or changes left for a later run. `None` if the function
-    /// is finished.
+    /// The reason why the function's changes are not complete: a failure, or changes left for a later run. `None` if
+    /// they are complete.
     fn failure(&self) -> Option<Failure> {
         let plan = match &self.plan {
             Ok(plan) => plan,
@@ -152,7 +152,7 @@ impl Part {
         let function = &self.function;
         if plan.is_of_unknown_function() {
             return Some(Failure::could_not(format!(
-                "Lambda has no function {function}, and nothing of it is left to remove; check its name"
+                "Lambda has no function {function}, and nothing is left to remove; check its name"
             )));
         }
         let left = plan.left.as_ref().filter(|_| self.is_made || plan.steps.is_empty())?;
@@ -213,7 +213,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails if any function is not finished. The failure names all unfinished functions.
+    /// Fails if the changes to any function are not complete. The failure names all such functions.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -231,7 +231,8 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The result of attaching or detaching: the plan, including the failures of functions that are not finished.
+/// The result of attaching or detaching: the plan, including a failure for each function whose changes are not
+/// complete.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     #[serde(flatten)]
@@ -295,9 +296,8 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Plans the change. Each call reads the account again, so that the plan takes into account the changes made by
-    /// this run and by others. The plan for each function assumes that the earlier functions are already on the
-    /// allow-list.
+    /// Plans the change. Each call reads the account again, so that the plan reflects the changes made by this run and
+    /// by others. The plan for each function assumes that the earlier functions are already on the allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -330,9 +330,9 @@ impl RouteFailures {
         attachment.detach(&Leaving::read(&self.operator, attachment, at_once).await?)
     }
 
-    /// Performs the steps in three parts: the steps of each function that precede the edit of the allow-list, a single
-    /// edit of the list for all functions, and the remaining steps of each function. If a step fails for a function,
-    /// the function's remaining steps are skipped.
+    /// Performs the steps in three parts: each function's steps before the edit of the allow-list, a single edit of the
+    /// list for all functions, and each function's remaining steps. If a step fails for a function, that function's
+    /// remaining steps are skipped.
     async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         self.make_each(plan, |plan| plan.around_list().0).await?;
         let mut places: Vec<SettingPlace> = Vec::new();
@@ -423,7 +423,7 @@ impl RouteFailures {
     }
 
     /// Waits until AWS shows the changes, because some changes take a while to become visible. Does not wait for
-    /// functions that failed.
+    /// functions with a failed step.
     async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if plan.planned().next().is_none() {
@@ -467,7 +467,7 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
     ))
 }
 
-/// Fails if there is an open pause for this function only, because the pause would outlast the attachment.
+/// Fails if an open pause applies to this function only. Such a pause would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(open) = open.iter().find(|open| own.contains(&open.pause.target.to_string())) else {

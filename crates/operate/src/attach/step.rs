@@ -203,7 +203,8 @@ impl FunctionPlan {
         }
     }
 
-    /// The steps before the edit of the allow-list, and the steps after it. Without an edit, no step comes after it.
+    /// The steps before the edit of the allow-list, and the steps after it. If the plan does not edit the list, all
+    /// steps are in the first part.
     pub(crate) fn around_list(&self) -> (&[Step], &[Step]) {
         match self.steps.iter().position(|step| matches!(step, Step::List(..))) {
             Some(edit) => (&self.steps[..edit], &self.steps[edit + 1..]),

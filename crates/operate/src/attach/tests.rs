@@ -57,7 +57,7 @@ pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// Evidence that no events of the function are left in the retry queue, long after the function's last invocation.
+/// Evidence that none of the function's events are left in the retry queue, long after the function's last invocation.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -622,7 +622,7 @@ impl Facts {
     }
 }
 
-/// Runs a test to its end. The test's account has a simulated clock, so no real time passes.
+/// Runs a test to completion. The test's account has a simulated clock, so no real time passes.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }

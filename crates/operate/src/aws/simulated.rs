@@ -1,8 +1,8 @@
 //! An account in memory, for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which holds functions, roles, queues with their
-//! messages, parameters and log lines. The test or program that creates the account fills the state, and may read and
-//! change the state between any two calls. A [`Sample`] account has a deployment from the start, but no function or
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which holds functions, roles, parameters, log
+//! lines, and queues with their messages. The test or program that creates the account fills the state, and may read
+//! and change the state between any two calls. A [`Sample`] account has a deployment from the start, but no function or
 //! handler runs in the account. In a [`Demo`], functions fail and the retry handler retries them: before each call to
 //! the account, the functions and the handler catch up with the account's [`Clock`]. [`SimulatedOperators`] run
 //! commands while the simulator, `comeback-timelapse`, runs the handler.

@@ -8,7 +8,7 @@ use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::file::NewFile;
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Acted, ChangeOutcome, Chosen, Picked};
+use crate::dead::plan::{Acted, Chosen, DeadLetterOutcome, Picked};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::act;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub struct Discard {
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscardPlan {
     plan: Picked,
-    outcome: Option<ChangeOutcome>,
+    outcome: Option<DeadLetterOutcome>,
     discarded: u64,
     export: String,
 }

@@ -183,7 +183,7 @@ impl Action for NewFile {
     }
 }
 
-/// Syncs the folder that contains the file. Otherwise, a crash might lose a new file.
+/// Syncs the folder that contains the file, so that a crash does not lose a new file.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         // Only Unix can sync a folder.

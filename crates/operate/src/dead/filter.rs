@@ -1,4 +1,4 @@
-//! The filter with which a command selects dead-letters.
+//! The filter that a command uses to select dead-letters.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::durations;
 use crate::function::FunctionName;
-use crate::waiting::wanted::error_matches;
+use crate::waiting::filter::error_matches;
 
 /// The reason reported for an invocation record that SQS, not the handler, moved from the retry queue to the
 /// dead-letter queue after too many receives.

@@ -23,7 +23,7 @@ pub(super) const LONGEST_ERROR: usize = 256;
 /// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The values that all dead-letters in a group share, and the error message of the first.
+/// The values that all dead-letters in a group share, and the error message of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. It is `other` for the
@@ -37,7 +37,7 @@ pub struct Alike {
     /// has no error message.
     pub error_message: Option<String>,
     /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could parse
-    /// them or they name an error.
+    /// them, or if they name an error.
     pub detail: Option<String>,
 }
 

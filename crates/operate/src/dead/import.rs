@@ -1,5 +1,5 @@
-//! Imports dead-letters from a file that `dead discard` wrote. A second file records the dead-letters already
-//! imported, so that a repeated import continues where the previous one ended.
+//! Imports dead-letters from a file that `dead discard` wrote. A second file records the dead-letters already imported,
+//! so that a repeated import continues where the previous one stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,7 +12,7 @@ use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::file::{Lines, unreadable, without_mark};
 use crate::dead::pace::Pace;
-use crate::dead::plan::{ChangeOutcome, left_over};
+use crate::dead::plan::{DeadLetterOutcome, left_over};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::{NotDone, send};
 use crate::deployment::Deployment;
@@ -59,7 +59,7 @@ pub struct ImportPlan {
 pub struct Imported {
     #[serde(flatten)]
     plan: ImportPlan,
-    /// True if every dead-letter of the plan was imported.
+    /// True if every dead-letter in the plan was imported.
     #[serde(skip)]
     is_whole: bool,
 }
@@ -136,7 +136,7 @@ impl Import {
         &self,
         plan: &ImportPlan,
         (journal, imported): (&mut Journal, &HashSet<String>),
-        outcome: &mut ChangeOutcome,
+        outcome: &mut DeadLetterOutcome,
     ) -> Result<(), Failure> {
         let mut lines = Lines::open(&self.file)?;
         loop {
@@ -197,7 +197,7 @@ impl Change for Import {
         if record.queue.is_none() {
             journal.begin(&deployment.dead_letter_queue.arn)?;
         }
-        let mut outcome = ChangeOutcome::default();
+        let mut outcome = DeadLetterOutcome::default();
         let sent = self.send_all(plan, (&mut journal, &record.ids), &mut outcome).await;
         let summary = outcome.summary("imported");
         let result = match sent {
@@ -259,7 +259,7 @@ impl Answer for Imported {
     }
 }
 
-/// The first line of the `.done` file begins with this text. The queue's ARN follows.
+/// The beginning of the first line in the `.done` file. The queue's ARN follows it.
 const QUEUE: &str = "queue ";
 
 /// The content of the `.done` file: a queue, and the dead-letters already imported into it.

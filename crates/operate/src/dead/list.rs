@@ -173,7 +173,7 @@ mod tests {
         let unknown = Filter { target: Some("ordres".parse().unwrap()), ..Filter::default() };
         let listing = list(&dead.operator(), unknown, 1).await.unwrap();
         let failure = listing.end().unwrap_err();
-        assert!(failure.to_string().starts_with("--target ordres: no dead-letter is of this function"));
+        assert!(failure.to_string().starts_with("--target ordres: no dead-letter belongs to this function"));
         assert_eq!((failure.exit_code(), &*plain(&listing)), (3, "0 of about 1 dead-letter\n"));
     }
 }

@@ -24,14 +24,14 @@ impl Pace {
     ///
     /// # Errors
     ///
-    /// Fails if [`read_rate`] fails.
+    /// Fails for the same reasons as [`read_rate`].
     pub fn read(text: &str) -> Result<Self, String> {
         read_rate(text).map(Self)
     }
 
     /// The number of dead-letters to process in one batch: one if none has been `tried` yet, otherwise as many as the
-    /// pace allows in one second. Because the first batch holds only one, a missing permission to delete leaves only
-    /// one dead-letter copied but not deleted.
+    /// pace allows in one second. Because the first batch holds only one, at most one dead-letter is copied but not
+    /// deleted if the permission to delete is missing.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
@@ -47,8 +47,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until the time for this number of dead-letters, at this pace, has passed since `begin`. Returns false if
-    /// the operator interrupts the work.
+    /// Waits until the time that this number of dead-letters takes at this pace has passed since `begin`. Returns false
+    /// if the operator interrupts the work.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

@@ -89,7 +89,7 @@ pub(super) struct Picked {
     /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     locked: Option<Locked>,
-    /// The reason why the scan may have missed dead-letters.
+    /// The reason why the scan may have missed dead-letters. `None` if the scan was complete.
     incomplete: Option<String>,
     #[serde(skip)]
     pub(super) snapshot: Rc<Snapshot>,
@@ -203,19 +203,19 @@ impl Picked {
 
 /// The outcome of a change for the dead-letters in its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct ChangeOutcome {
+pub(super) struct DeadLetterOutcome {
     /// The number of dead-letters that were stored elsewhere and then deleted.
     pub(super) done: u64,
     /// The number of dead-letters left unchanged, by problem.
     pub(super) left: BTreeMap<String, u64>,
-    /// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. `None` if there are none.
+    /// Dead-letters that were not deleted although a copy is or may be stored elsewhere. `None` if there are none.
     pub(super) not_deleted: Option<NotDeleted>,
     /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
     pub(super) incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted, although a copy is, or may be, stored elsewhere. A repeated command acts on
-/// them again.
+/// Dead-letters that were not deleted although a copy is or may be stored elsewhere. A repeated command acts on them
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
@@ -223,8 +223,8 @@ pub(super) struct NotDeleted {
     pub(super) why: String,
 }
 
-impl ChangeOutcome {
-    /// Counts a dead-letter that was not deleted, although a copy is, or may be, stored elsewhere.
+impl DeadLetterOutcome {
+    /// Counts a dead-letter that was not deleted although a copy is or may be stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }
@@ -250,7 +250,7 @@ impl ChangeOutcome {
 #[derive(Debug, Serialize)]
 pub(super) struct Acted {
     pub(super) plan: Picked,
-    pub(super) outcome: ChangeOutcome,
+    pub(super) outcome: DeadLetterOutcome,
     #[serde(skip)]
     pub(super) read: Read,
     /// The verb for the summary, such as `redrove`.
@@ -259,7 +259,7 @@ pub(super) struct Acted {
 }
 
 impl Acted {
-    /// The record of the change. `None` if the change acted on no dead-letter.
+    /// The record of the change. `None` if the change did not act on any dead-letter.
     pub(super) fn activity(&self, command: CommandName, chosen: &Chosen) -> Option<Activity> {
         let Self { plan: Picked { limit, groups, key, .. }, outcome, .. } = self;
         let limit = limit.map(|limit| flag("limit", &limit.to_string()));
@@ -289,7 +289,7 @@ impl Acted {
 
     /// A note about the plan's dead-letters that were not found again; `None` if all were found.
     fn missing(&self) -> Option<String> {
-        let ChangeOutcome { done, left, not_deleted, .. } = &self.outcome;
+        let DeadLetterOutcome { done, left, not_deleted, .. } = &self.outcome;
         let met = done + not_deleted.as_ref().map_or(0, |it| it.count) + left.values().sum::<u64>();
         let missing = self.plan.dead_letters.saturating_sub(met);
         (self.read.end == ScanEnd::All && missing > 0).then(|| {
@@ -352,10 +352,10 @@ skipped: 1, which would be dead-lettered again as malformed_record
 
     #[test]
     fn a_reason_cannot_command_the_terminal() {
-        let outcome = ChangeOutcome {
+        let outcome = DeadLetterOutcome {
             left: [(HOSTILE.to_owned(), 1)].into(),
             not_deleted: Some(NotDeleted { count: 1, why: HOSTILE.to_owned() }),
-            ..ChangeOutcome::default()
+            ..DeadLetterOutcome::default()
         };
         let summary = outcome.summary("imported");
         assert_eq!(summary.matches("\\u{9b}2J").count(), 2, "{summary}");

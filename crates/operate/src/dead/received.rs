@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Converts a message that SQS returned. Fails if SQS left out a part of the message.
+    /// Converts a message that SQS returned. Fails if SQS left out part of the message.
     pub(super) fn of(message: ReceivedMessage) -> Result<Self, Failure> {
         let ReceivedMessage { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));

@@ -8,7 +8,7 @@ use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::pace::Pace;
-use crate::dead::plan::{Acted, ChangeOutcome, Chosen, Picked};
+use crate::dead::plan::{Acted, Chosen, DeadLetterOutcome, Picked};
 use crate::dead::received::Received;
 use crate::dead::rules::{NewPayload, RedriveRules};
 use crate::dead::scan::counted_dead_letters;
@@ -75,7 +75,7 @@ impl Redrive {
 #[derive(Clone, Debug, Serialize)]
 pub struct RedrivePlan {
     plan: Picked,
-    outcome: Option<ChangeOutcome>,
+    outcome: Option<DeadLetterOutcome>,
     redriven: u64,
     #[serde(skip)]
     rules: RedriveRules,
@@ -95,7 +95,7 @@ impl RedrivePlan {
         self.plan.dead_letters
     }
 
-    /// The error for a plan with dead-letters of functions that are not on the allow-list.
+    /// The error for a plan that includes dead-letters of functions that are not on the allow-list.
     fn refusal(&self) -> Failure {
         not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
     }
@@ -372,7 +372,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
         // The first three progress reports come from the scan. The first batch has only one dead-letter, so the fourth
-        // report comes after one dead-letter.
+        // report follows the first dead-letter.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));

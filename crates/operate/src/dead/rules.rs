@@ -41,8 +41,8 @@ impl NewPayload {
     }
 }
 
-/// The characters of a JSON text, without the white space between its values. The second value is true for characters
-/// in a string, including its closing quote.
+/// The characters of a JSON document, without the white space between its values. The flag beside each character is
+/// true within a string and at its closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {
@@ -65,8 +65,8 @@ pub(super) struct RedriveRules {
 
 impl RedriveRules {
     /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`. Fails
-    /// if the handler refuses its settings: its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS` does not
-    /// allow `retarget`.
+    /// if the handler refuses its settings, because its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS`
+    /// does not allow `retarget`.
     pub(super) fn new(
         deployment: &Deployment,
         retarget: Option<&str>,

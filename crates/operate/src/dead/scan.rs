@@ -20,7 +20,7 @@ use crate::operator::{Operator, Progress};
 
 /// The number of dead-letters to receive in one round of concurrent calls, ten in each call.
 pub(super) const ROUND: usize = 80;
-/// SQS's maximum number of messages per receive.
+/// The maximum number of messages that SQS returns for one receive call.
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The wait time of a receive. A long poll queries all of SQS's servers, and a short poll only some of them. One
 /// second is the shortest long poll.
@@ -102,7 +102,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// The time of day when all of these dead-letters will be visible again, rounded up to a minute.
+    /// The time of day when all of these dead-letters will be visible again, rounded up to the full minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
@@ -120,7 +120,7 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The time in minutes that a received dead-letter stays hidden unless it is made visible earlier.
+/// The number of minutes for which a received dead-letter stays hidden, unless it is made visible earlier.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
@@ -146,8 +146,8 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. The error's text contains `done`, a description of the
-    /// finished work, and the scan's problems.
+    /// The result of a command that has scanned the queue. The error's text contains `done` (a description of the
+    /// finished work) and the scan's problems.
     ///
     /// # Errors
     ///
@@ -188,9 +188,9 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes each dead-letter to `show`, except dead-letters sent after `until`. Stops as soon as `show` returns true, and
-/// makes all dead-letters visible again. Notifies the operator at the start that the dead-letters are hidden during the
-/// scan.
+/// Passes each dead-letter to `show`, except dead-letters sent after `until`. Stops as soon as `show` returns true.
+/// Makes all dead-letters visible again at the end. Notifies the operator at the start that the dead-letters will be
+/// hidden during the scan.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -235,7 +235,7 @@ pub(super) struct Scan<'a> {
     /// The receipt handles of the dead-letters received so far, by message id. `None` for a deleted dead-letter.
     /// 110,000 handles take about 50 MB.
     handles: BTreeMap<String, Option<String>>,
-    /// The number of dead-letters that this scan has received and not deleted, and that are therefore hidden.
+    /// The number of dead-letters that this scan has received but not deleted. They are hidden.
     hidden: usize,
     read: Read,
     quiet_rounds: u32,
@@ -297,7 +297,7 @@ impl<'a> Scan<'a> {
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, true, &tell_pause(operator)).await;
             // SQS refuses a handle if the dead-letter is already visible, was deleted, or was received by another
-            // reader. In each of these cases, the scan has nothing left to do for it.
+            // reader. In each of these cases, the scan has nothing left to do for that dead-letter.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };

@@ -127,8 +127,8 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest level of nesting that is indented. Deeper values stay on one line. Otherwise, indenting a payload of
-/// nothing but brackets would square its length.
+/// The deepest level of nesting that is indented. Deeper values stay on one line. Without this limit, indenting a
+/// payload of nothing but brackets would square its length.
 const DEEPEST_INDENTED: usize = 16;
 
 /// Indents JSON by two spaces. Copies the values without parsing them, because parsing would change large numbers and

@@ -18,9 +18,9 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The number of bytes after which a row cuts a dead-letter's key.
+/// The maximum length of a dead-letter's key in a row, in bytes. Longer keys are cut.
 const MOST_OF_A_KEY: usize = 120;
-/// The number of bytes after which a row cuts an error's message.
+/// The maximum length of an error's message in a row, in bytes. Longer messages are cut.
 const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions to name in an error.
 const MOST_NAMED: usize = 20;
@@ -182,7 +182,8 @@ impl Snapshot {
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
         if self.deployment.retries(&self.deployment.arn_of(target)) {
             // The allow-list usually allows every alias, even an alias that does not exist.
-            let note = || format!("no dead-letter is of {target}; its alias or version may be misspelled");
+            let note =
+                || format!("no dead-letter belongs to {target}; its alias or version may be misspelled");
             return Ok(target.qualifier.is_some().then(note));
         }
         let functions: Vec<_> = self.seen.functions.iter().map(|function| shown(function)).collect();
@@ -191,7 +192,7 @@ impl Snapshot {
             functions => format!("; dead-letters exist for: {functions}"),
         };
         Err(Failure::undone(format!(
-            "--target {target}: no dead-letter is of this function, and TARGET_FUNCTIONS does not allow it{named}"
+            "--target {target}: no dead-letter belongs to this function, and TARGET_FUNCTIONS does not allow it{named}"
         )))
     }
 
@@ -395,10 +396,9 @@ mod tests {
         assert_eq!(check("orders", &dead).await, Ok(None));
         assert_eq!(check("orders", &empty).await, Ok(None), "TARGET_FUNCTIONS allows it");
         assert_eq!(check("orders:$LATEST", &empty).await, Ok(None));
-        let note = "no dead-letter is of orders:lvie; its alias or version may be misspelled";
+        let note = "no dead-letter belongs to orders:lvie; its alias or version may be misspelled";
         assert_eq!(check("orders:lvie", &dead).await, Ok(Some(note.into())));
-        let unknown =
-            "--target ordres: no dead-letter is of this function, and TARGET_FUNCTIONS does not allow it";
+        let unknown = "--target ordres: no dead-letter belongs to this function, and TARGET_FUNCTIONS does not allow it";
         let of = format!("{unknown}; dead-letters exist for: orders:$LATEST");
         assert_eq!(check("ordres", &dead).await, Err(Failure::undone(of)));
         assert_eq!(check("ordres", &empty).await, Err(Failure::undone(unknown)));

@@ -39,8 +39,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of sends that were not answered, plus deletions that failed or were not answered. Each may explain
-    /// one duplicate.
+    /// The number of sends that were not answered, plus the number of deletions that failed or were not answered. Each
+    /// may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -128,7 +128,8 @@ impl History {
     }
 }
 
-/// Plans and performs a change. Returns `None` if it failed or its plan was out of date, so that nothing was done.
+/// Plans and performs a change. Returns `None` if the change failed or its plan was out of date. In both cases, nothing
+/// was done.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),

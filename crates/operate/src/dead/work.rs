@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use comeback_engine::ReasonCode;
 
 use crate::aws::{EntryFailure, EntryFailureKind, NewMessage};
-use crate::dead::plan::{Acted, ChangeOutcome, Picked};
+use crate::dead::plan::{Acted, DeadLetterOutcome, Picked};
 use crate::dead::received::Received;
 use crate::dead::scan::{Scan, ScanEnd, failed, tell_pause};
 use crate::failure::Failure;
@@ -17,8 +17,8 @@ pub(super) trait Action {
     /// The action's input for one dead-letter, such as the message to send.
     type Prepared;
 
-    /// Checks whether the action is possible for a dead-letter, and prepares its input. Fails with the reason why the
-    /// action is impossible.
+    /// Checks whether the action is possible for a dead-letter, and prepares the action's input. Fails with the reason
+    /// why the action is impossible.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
     /// Performs the action, and returns one result per dead-letter. `Ok` means that the dead-letter is stored
@@ -84,7 +84,8 @@ pub(super) async fn act<A: Action>(
 ) -> Result<Acted, Failure> {
     // No dead-letter in the plan was sent after `newest`.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
-    let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: ChangeOutcome::default() };
+    let mut run =
+        Run { operator, picked, action, scan, tried: 0, met: 0, outcome: DeadLetterOutcome::default() };
     let Err(end) = run.until_its_end().await;
     let Run { scan, mut outcome, .. } = run;
     let read = scan.give_back(end).await?;
@@ -104,7 +105,7 @@ struct Run<'a, A> {
     tried: u64,
     /// The number of the plan's dead-letters that were received.
     met: usize,
-    outcome: ChangeOutcome,
+    outcome: DeadLetterOutcome,
 }
 
 impl<A: Action> Run<'_, A> {

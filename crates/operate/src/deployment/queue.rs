@@ -53,7 +53,7 @@ impl Queue {
     }
 }
 
-/// The failure if a deployment's queue does not exist.
+/// The failure to report if a deployment's queue does not exist.
 pub(super) fn no_queue(name: &str) -> Failure {
     let how = "create it again, or name another where the deployment is defined";
     Failure::could_not(format!("queue {name} does not exist: {how}"))

@@ -32,7 +32,7 @@ pub(super) enum Judge {
     /// Judges one permission of the handler's role. The table `OF_HANDLER` lists the permissions by check number.
     Role,
     Function(fn(&Facts, &CheckedFunction) -> Judged),
-    /// Runs once for each checked alias, version or unqualified function.
+    /// Runs once for each alias, version or unqualified function that the doctor checks.
     QualifiedFunction(fn(&Facts, &Attachment) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }

@@ -42,8 +42,8 @@ impl Finding {
     }
 }
 
-/// Runs these checks on the deployment, on the functions in `named`, or on all functions if `named` is empty, and on
-/// the functions that read SQS directly. `facts` is `None` if there is no deployment. If a fact could not be read, each
+/// Runs these checks on the deployment, on the functions in `named` (or all functions if `named` is empty), and on the
+/// functions that read SQS directly. `facts` is `None` if there is no deployment. If a fact could not be read, each
 /// check that needs the fact returns a warning.
 pub(super) fn findings(
     facts: Option<&Facts>,
@@ -101,7 +101,7 @@ pub(super) fn count(findings: &[Finding], outcome: CheckOutcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Returns true if no finding is broken. If `strict` is true, also requires that no finding is a warning.
+/// Returns true if no finding is broken and, when `strict` is true, no finding is a warning.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { CheckOutcome::Ok } else { CheckOutcome::Warning })

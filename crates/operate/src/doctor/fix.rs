@@ -32,8 +32,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// The command that makes `MAXIMUM_CONCURRENCY` match a mapping with provisioned pollers. `invocations` is the
-/// concurrency of all the pollers. If this concurrency exceeds the setting's range, the command lowers the number of
+/// The command that makes `MAXIMUM_CONCURRENCY` match a mapping with provisioned pollers. `invocations` is the total
+/// concurrency of the pollers. If this concurrency exceeds the setting's range, the command lowers the number of
 /// pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
@@ -206,8 +206,8 @@ pub(crate) fn attach(attachment: &Attachment) -> Text {
     deployment.command(CommandName::Attach, std::iter::once(command_name(&arn, home)).chain(flag)).into()
 }
 
-/// The argument that names a function in an AWS CLI command: the function's name or, in another account or region, the
-/// function's ARN.
+/// The argument that names a function in an AWS CLI command: the function's name, or its ARN if the function is in
+/// another account or region.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }

@@ -88,8 +88,7 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, although it is attached or is named by the operator or the
-/// allow-list.
+/// Judges an alias or version that does not exist, although it is attached or the operator or the allow-list names it.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));

@@ -83,8 +83,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD, the only class that CloudWatch can search. A group for
-/// which AWS reports no class is of class STANDARD.
+/// Warns if the handler's log group is not of class STANDARD, the only class that CloudWatch can search. If AWS reports
+/// no class for a group, the group is of class STANDARD.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -245,8 +245,8 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
 }
 
 /// The commands that make silent alarms notify somebody. If an alarm's actions are disabled, a command enables them. If
-/// an alarm has no actions, a command adds an SNS topic: with a stack parameter or, if `attach` created the alarm, by
-/// attaching its function again.
+/// an alarm has no actions, a command adds an SNS topic, either through a stack parameter or, if `attach` created the
+/// alarm, by attaching its function again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =

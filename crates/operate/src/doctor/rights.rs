@@ -134,8 +134,8 @@ pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static st
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if it has an Allow statement, and may therefore allow an action that the role's
-/// policies do not allow. Otherwise, returns `None`.
+/// Names the queue's own policy if it has an Allow statement, which may allow an action that the role's policies do not
+/// allow. Otherwise, returns `None`.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }

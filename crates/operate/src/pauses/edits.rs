@@ -43,7 +43,7 @@ impl PauseTerms {
     }
 
     /// Returns the pause after the edit: the pause `open` with these values. If `open` is `None`, returns a new pause
-    /// that operator `by` opens.
+    /// opened by the operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -166,7 +166,7 @@ pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
 /// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
 /// Keeps a pause that would end within this second anyway, because another operator may have just ended it.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // If `end` were rounded down, it could be earlier than the last event that the pause has held.
+    // If `end` were rounded down, it could lie before the time at which the pause last held an event.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(end) => Some(pause.clone()),

@@ -51,8 +51,9 @@ pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// The entries for these versions of the parameter, from the differences between each version and the one before it.
-/// Version 1 counts as a change from no pauses. If SSM no longer has version 1, the oldest version gives no entries.
+/// The entries for these versions of the parameter, derived from the differences between each version and the previous
+/// one. Version 1 counts as a change from no pauses. If SSM no longer has version 1, the oldest version gives no
+/// entries.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -183,7 +184,7 @@ mod tests {
             entries(versions).iter().map(said).collect::<Vec<_>>()
         };
         let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
-        // The pause that covers every function reached its planned end, so nobody resumed it.
+        // The pause that covers every function reached its planned end without being resumed.
         let expected = [
             entry("anna", PauseEvent::Paused, "orders", None),
             entry("ben", PauseEvent::Paused, "*", Some(at(60))),

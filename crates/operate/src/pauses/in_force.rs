@@ -1,4 +1,4 @@
-//! The current state of a function's pauses. The handler's log cannot show it, because the log has only the pauses
+//! The current state of a function's pauses. The handler's log cannot show it, because the log shows only the pauses
 //! that were in force when the handler last checked an event.
 
 use std::time::Duration;
@@ -17,13 +17,13 @@ pub enum InForce {
     },
     /// The function is not paused.
     NotPaused {
-        /// The time by which all events that were held by ended pauses are due again. `None` if no pause is known.
+        /// The time by which all events that past pauses held are due again. `None` if no pause is known.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler takes to notice the
+    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler can take to notice the
     /// end of a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);

@@ -28,8 +28,8 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// The error for a parameter whose text cannot be parsed. It names the version to restore, unless a newer version of
-/// Comeback wrote the text. In that case, the text must be kept.
+/// The error for a parameter whose text cannot be parsed. The message names the version of the parameter to restore,
+/// unless a newer release of Comeback wrote the text. Such text must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -94,8 +94,8 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// The SSM parameter from which the deployment's handler reads its pauses. Fails if the handler's variable `PAUSES`
-    /// is not set.
+    /// The SSM parameter from which the deployment's handler reads its pauses. Fails if the handler's environment
+    /// variable `PAUSES` is not set.
     pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
@@ -107,7 +107,6 @@ impl<'a> Parameter<'a> {
         Ok(Self { account, name })
     }
 
-    /// Reads the pauses.
     pub(crate) async fn read(&self) -> Result<Pauses, Failure> {
         Ok(read_parameter(self.account, self.name).await?.0)
     }
@@ -126,9 +125,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number of
-    /// the version after `version` that has this text. If no version has it, fails with `failure`, the error of the
-    /// write. If the versions cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write took effect after all, because only SSM's response may have been lost. Returns the
+    /// number of the version after `version` that has this text. If no such version exists, fails with `failure`, which
+    /// is the error from the write. If the versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -139,12 +138,13 @@ impl<'a> Parameter<'a> {
     }
 
     /// Writes the edit that `make` returns. Neither this edit nor another operator's edit is lost. `is_in` returns true
-    /// for pauses that contain the edit. Returns the ended pauses that were dropped because the parameter was full.
+    /// for pauses that contain the edit. Returns the past pauses that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text, and gets the next version number. If our write skipped a number, another
-    /// operator wrote in between, and our write replaced that edit. We then read the replaced version, apply our edit
-    /// to it, and write again. If another operator's write replaced our edit, the other operator's command does the
-    /// same. Two seconds after a write, we also check that our edit is still in the parameter.
+    /// Each write replaces the whole text and creates a new version. If there is a version between the one that we read
+    /// and the one that we wrote, another operator wrote it, and our write replaced that edit. We then read the
+    /// replaced version, apply our edit to it, and write again. If another operator's write replaced our edit, the
+    /// other operator's command does the same. Two seconds after a write, we also check that our edit is still in the
+    /// parameter.
     ///
     /// If two operators edit concurrently, neither edit is lost, however their calls interleave. If more than two
     /// operators edit concurrently, some edits may fail and must be repeated.
@@ -295,8 +295,8 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// When ended pauses fill the parameter, there is still room for a new pause and seven requests, because each new
-    /// entry replaces the oldest ended pauses.
+    /// When past pauses fill the parameter, there is still room for a new pause and seven requests, because each new
+    /// entry replaces the oldest past pauses.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// In each round, the second operator begins one call later than in the round before.
+    /// In each round, the second operator begins one call later than in the previous round.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
@@ -352,12 +352,12 @@ mod tests {
             resumed += u32::from(first || second);
             aws.advance(Duration::from_secs(60));
         }
-        // If the second operator overwrites the first's edit, and restores it only after the first has checked, both are
-        // refused.
+        // If the second operator overwrites the first's edit, and restores it only after the first has checked, both
+        // edits are refused.
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// In each round, the second operator begins one call later than in the round before.
+    /// In each round, the second operator begins one call later than in the previous round.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -23,7 +23,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The kind of request with this action.
+    /// The kind of request that performs this action.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Retry { .. } => Kind::Retry,

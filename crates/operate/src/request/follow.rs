@@ -15,7 +15,7 @@ use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::text;
 use crate::text::{Text, quoted};
-use crate::waiting::wanted::WaitingFilter;
+use crate::waiting::filter::WaitingFilter;
 
 /// The time between two reads of the log. CloudWatch adds lines to the log a few seconds late.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on the events that have no retry in the log when the request ends. The log may have lost a line, or the
-    /// handler may be slow. `None` if the log has a retry for every event.
+    /// A remark on the events that have no retry in the log when the request ends. A line may be missing from the log,
+    /// or the handler may be slow. `None` if the log has a retry for every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -122,8 +122,8 @@ impl Counts {
         Ok(())
     }
 
-    /// The time from which to read the log next. It is before the end of the previous read, because lines arrive out
-    /// of order. A line that is read twice counts only once.
+    /// The time from which to read the log next. This time is before the end of the previous read, because lines may
+    /// arrive out of order. A line that is read twice counts only once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }

@@ -53,7 +53,8 @@ pub struct Reach {
     pub unanswered: u64,
     /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the waiting events. `None` if the glob matches any of these errors.
+    /// The request's error glob and the errors of the waiting events. `None` if the glob matches at least one of these
+    /// errors.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
     /// The retries of the affected events, each as the event's key and the number of the retry.
@@ -84,7 +85,7 @@ impl Reach {
                     due.max(noticed)
                 }
                 Err(why) if reach.leaves_alone(why, entry) => continue,
-                // This due time is an estimate, because the handler draws the actual one later.
+                // This due time is an estimate, because the handler picks the actual time later.
                 Err(_) => {
                     let drawn = entry.drawn(event.key, message);
                     by_itself.max(event.due.map_or(drawn, |due| due.min(drawn)))
@@ -104,7 +105,7 @@ impl Reach {
     }
 
     /// Describes how many messages are recalled, and why the rest are not. `due` says when a recalled message returns.
-    /// `paused` says why the message of a paused function is not recalled.
+    /// `paused` says why messages are not recalled while their function is paused.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -117,8 +118,8 @@ impl Reach {
         lines
     }
 
-    /// Adds one to the count of messages that are not recalled for the reason `why`. Returns true if the request does
-    /// not affect the due time of the message's event.
+    /// Counts a message that is not recalled, under the reason `why`. Returns true if `entry` does not affect the due
+    /// time of the message's event.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,

@@ -107,7 +107,7 @@ impl Change for WithdrawRequests {
 }
 
 impl WithdrawRequests {
-    /// Withdraws the requests. Returns the ended pauses that were dropped because the SSM parameter was full.
+    /// Withdraws the requests. Returns the past pauses that were dropped because the SSM parameter was full.
     async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;

@@ -17,11 +17,11 @@ use crate::pauses::requests::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// The age at which the status warns about a dead-letter. SQS deletes the dead-letter four days later.
+/// The age at which `comeback status` warns about a dead-letter. SQS deletes the dead-letter four days later.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// A fact for each topic with something to show, followed by the parts that could not be read.
+    /// A fact for each topic that has something to show, followed by the parts that could not be read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
             self.waiting(),

@@ -144,7 +144,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// The last sentence of a trace that was read at the time `second`, in seconds.
+    /// The last sentence of a trace. `second` is the time at which the logs were read, in seconds.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

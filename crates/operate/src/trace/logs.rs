@@ -27,7 +27,7 @@ pub(crate) struct Logs<'a> {
 
 impl Logs<'_> {
     /// Finds the handler's lines about an event. The id is the event's key, the request id of one of its invocations,
-    /// or the id of one of its messages. Returns `None` if no line names the id. Fails if the id belongs to several
+    /// or the id of one of its messages. Returns `None` if no line mentions the id. Fails if the id belongs to several
     /// events.
     pub(crate) async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
@@ -119,8 +119,7 @@ pub enum Report {
         /// status.
         status: Option<String>,
     },
-    /// The log has no report, because the invocation has not started or ended yet, or because its lines have not
-    /// arrived in the log.
+    /// The log has no report: the invocation has not ended yet, or its report has not arrived in the log.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.
@@ -138,8 +137,8 @@ impl Report {
     }
 }
 
-/// Finds Lambda's report on an invocation in the lines of a log. Lambda writes a report as text,
-/// `REPORT RequestId: …`, or as JSON, `{"type":"platform.report","record":{…}}`.
+/// Finds Lambda's report on an invocation in the lines of a log. Lambda writes a report either as text
+/// (`REPORT RequestId: …`) or as JSON (`{"type":"platform.report","record":{…}}`).
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {
         if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
@@ -156,7 +155,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
 }
 
 /// Finds all lines that contain a term, ordered by time. The lines that CloudWatch returns are filtered again, because
-/// some CloudWatch emulators do not search for the term.
+/// some CloudWatch emulators ignore the term.
 async fn search(
     account: &Account,
     lines: LogFilter<'_>,

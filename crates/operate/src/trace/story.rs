@@ -26,8 +26,8 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: StoryEnd,
-    /// The number of repeated failures of the same attempt. A repeated failure comes from a copy of the event, and each
-    /// copy has its own retries.
+    /// The number of failures beyond the first failure of each attempt. Each of them comes from a copy of the event,
+    /// and each copy has its own retries.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -127,8 +127,8 @@ fn invoked(what: &What) -> Option<&str> {
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
-    /// The attempts whose failure already has a step. An attempt is identified by the number of the next retry and the
-    /// request id of the attempt.
+    /// The attempts whose failure already has a step. An attempt is identified by its request id and the number of the
+    /// next retry.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
 }
@@ -141,7 +141,7 @@ impl Timeline {
         if matches!(what, What::Keep { failure: None, .. }) {
             return;
         }
-        // The due time of a later check is more exact, because it is counted from the message's first receive.
+        // The due time from a later check is more exact, because it is counted from the message's first receive.
         match self
             .steps
             .last_mut()
@@ -152,8 +152,8 @@ impl Timeline {
         }
     }
 
-    /// Adds a step for a failed attempt. Every log line about a message names the attempt, but only the first line adds
-    /// a step.
+    /// Adds a step for a failed attempt. Every log line about a message names the failed attempt, but only the first
+    /// line adds a step.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
         let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
@@ -256,7 +256,7 @@ impl Serialize for Step {
     }
 }
 
-/// The reason why the handler kept a message after a failed action. `None` if the handler failed to hide the message
+/// The reason why the handler kept a message after a failed action. `None` if the failed action was to hide the message
 /// until its due time or during a pause.
 pub(super) const fn cause(what: &What) -> Option<Cause> {
     match what {
@@ -289,8 +289,8 @@ impl Serialize for StoryEnd {
 }
 
 impl StoryEnd {
-    /// The state after the event's latest failure. Only the lines about that failure and its copies count, because
-    /// older lines may be missing. `None` if no line is about an event.
+    /// The state after the event's latest failure. Only the lines about that failure and about its copies count,
+    /// because older lines may be missing. `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));

@@ -12,10 +12,10 @@ use serde::{Serialize, Serializer};
 
 use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::recent::{self, Recent};
-use crate::waiting::wanted::WaitingFilter;
 
-/// The maximum number of errors to name in the note that an error glob matches no waiting event.
+/// The maximum number of errors that [`Waits::errors`] lists.
 const MOST_NAMED: usize = 5;
 
 /// The waiting events, according to the log lines added so far.
@@ -60,7 +60,7 @@ impl DueRange {
 struct Situation {
     /// The state of the function's pauses. `None` if it is unknown.
     in_force: Option<InForce>,
-    /// True for a function that is not on the allow-list, if the handler will dead-letter its events.
+    /// True if the function is not on the allow-list and the handler will dead-letter its events.
     is_dead_lettered: bool,
 }
 
@@ -79,7 +79,7 @@ pub enum Why {
     Resumed,
     /// Lambda did not respond to the re-invocation, but may have accepted it.
     UnansweredCall,
-    /// A call to re-invoke or dead-letter the event failed. The handler will repeat the call.
+    /// A call to retry or dead-letter the event failed. The handler will repeat the call.
     FailedCall,
     /// The handler could not read the pauses, so it did not retry the event. The function may be paused.
     PausesUnknown,
@@ -148,8 +148,8 @@ impl Waits {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Applies the current allow-list. `dead_letters` returns true for a function that is not on the list, if the
-    /// handler dead-letters its events.
+    /// Applies the current allow-list. `dead_letters` returns true for a function that is not on the list and whose
+    /// events the handler dead-letters.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -289,7 +289,7 @@ impl Waits {
         }
     }
 
-    /// The reason why a message waits, its due time, and the planned end of the pause that holds it, under the
+    /// The reason why a message waits, its due time, and the planned end of the pause that holds it, according to the
     /// current pauses and allow-list.
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();

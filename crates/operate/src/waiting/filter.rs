@@ -137,8 +137,8 @@ mod tests {
             wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
-        // The pattern leaves out strings that CloudWatch might not match literally. Only [`WaitingFilter::takes`] checks
-        // them.
+        // The pattern leaves out strings that CloudWatch might not match literally. Only [`WaitingFilter::takes`]
+        // checks them.
         assert_eq!(
             wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#

@@ -205,8 +205,8 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// The log lines about `count` events of a function. `lines` gives the age in seconds and the other fields of the
-    /// lines about each event.
+    /// The log lines about `count` events of a function. `lines` holds the age (in seconds) and the other fields of
+    /// each line about an event.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {
             lines.iter().map(move |(age, more)| {

@@ -11,8 +11,8 @@ use crate::numbers::{counted, grouped};
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::events::Group;
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::Reading;
-use crate::waiting::wanted::WaitingFilter;
 
 impl Reading {
     /// Returns true if the log was read far enough back to find the last line about every waiting event.
@@ -36,8 +36,8 @@ impl Reading {
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that have no line in the log, although one is expected. 0 if lines may be missing
-    /// for another reason, such as a filter.
+    /// The number of hidden messages that have no line in the log, although one is expected. The number is 0 if lines
+    /// may be missing for another reason, such as a filter.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;

@@ -17,10 +17,10 @@ use crate::pauses::in_force::InForce;
 use crate::pauses::noticed_within;
 use crate::pauses::parameter::read_pauses;
 use crate::waiting::events::Waits;
-use crate::waiting::wanted::WaitingFilter;
+use crate::waiting::filter::WaitingFilter;
 
 /// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours. The handler
-/// then receives the message and logs it. If the handler is throttled, the next receive is later by the queue's
+/// then receives the message and logs it. If the handler is throttled, the next receive is delayed by the queue's
 /// visibility timeout.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
@@ -39,7 +39,7 @@ pub struct Reading {
     pub retry_queue: Depth,
     /// The deployment's pauses. `None` if the handler reads no pauses.
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
-    /// The time when the whole log was last read, not only its new lines.
+    /// The time when the log was last read in full. Later reads add only new lines.
     pub(super) begun: Timestamp,
     /// The time from which the log was read.
     pub(super) since: Timestamp,
@@ -56,7 +56,7 @@ pub struct Reading {
     pub(super) lines: u64,
     /// The number of log lines that this command cannot read because a newer version of the handler wrote them.
     pub(super) newer: u64,
-    /// The indices of the filter's functions that a log line mentions.
+    /// The indices of those functions in the filter that a log line mentions.
     pub(super) logged: BTreeSet<usize>,
 }
 
@@ -72,8 +72,8 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Selects the lines about events that match the filter. Reads back as far as the longest time that an event can
-    /// wait, and keeps no receipt handles.
+    /// Selects the lines about events that match the filter, without receipt handles. The lines go back as far as the
+    /// longest possible wait.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -96,7 +96,7 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, and the log lines
+    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, as well as the log lines
     /// written since the last read. The reading can be used during the update. If the returned future is dropped, the
     /// next call continues from where the update stopped.
     ///
@@ -217,8 +217,8 @@ impl Reading {
         }
     }
 
-    /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings: it
-    /// then does not start, and dead-letters no events.
+    /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings,
+    /// because it then does not start and dead-letters no events.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -262,8 +262,8 @@ impl Reading {
 ///
 /// The handler logs a hidden message each time it receives the message again. A moved message, which was sent again
 /// with a delay, is logged only when it is first moved and when it is settled. Its last line may therefore be as old as
-/// the longest `MAX_AGE`. `MAX_AGE` does not count paused time, so if a function was paused, the last line may be as
-/// old as SQS's retention period.
+/// the longest `MAX_AGE`. Paused time does not count towards `MAX_AGE`, so the last line may be as old as SQS's
+/// retention period if a function was paused.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

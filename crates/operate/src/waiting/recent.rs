@@ -17,9 +17,9 @@ const MOST_FUNCTIONS: usize = 1_000;
 pub struct Step {
     /// Failed events that arrived in the retry queue, including redriven events.
     pub failed: u64,
-    /// Events that were re-invoked.
+    /// Events that the handler retried.
     pub retried: u64,
-    /// Events that were dead-lettered.
+    /// Events that the handler dead-lettered.
     pub dead_lettered: u64,
 }
 

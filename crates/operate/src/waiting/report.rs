@@ -17,11 +17,11 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Piece, Text};
 use crate::waiting::events::{DueRange, Group, Sorted, WaitingEvent, Why};
+use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
-use crate::waiting::wanted::WaitingFilter;
 
-/// A selection of the waiting events to report.
+/// Selects the waiting events to report.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// The filter. Only matching events are reported.

@@ -11,9 +11,9 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// Marks the cheapest policy that meets the goal, in a plan's table.
+/// In a plan's table, marks the cheapest policy that meets the goal.
 const CHEAPEST: &str = "▸ ";
-/// Marks the default policy in a plan's table.
+/// In a plan's table, marks the default policy.
 const DEFAULTS: &str = "○ ";
 
 /// Describes the goal and the number of policies compared, in a headline of two lines.

@@ -42,10 +42,10 @@ struct Page {
     depth: Vec<String>,
     queue_charts: [Chart; 2],
     recovery: Option<(Chart, Table)>,
-    /// True if the policy was also run under other jitters.
+    /// True if the policy was also run with the other kinds of jitter.
     by_jitter: bool,
     life: Option<Chart>,
-    /// The `comeback plan` command that looks for a policy that recovers sooner or costs less.
+    /// The `comeback plan` command that looks for a policy with a faster recovery or a lower cost.
     plan: Option<String>,
     limit: Vec<String>,
     limit_by_rate: Table,

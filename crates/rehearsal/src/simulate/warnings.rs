@@ -8,9 +8,10 @@ use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
 
-/// The pollers count as behind if there are more than this many batches of visible messages per poller.
+/// The pollers are considered to be behind if there are more than this many batches of visible messages per poller.
 const BATCHES_BEHIND: u64 = 10;
-/// Number of consecutive minutes that the pollers must be behind before there is a warning. A mere burst ends sooner.
+/// Number of consecutive minutes for which the pollers must be behind before there is a warning. A short burst ends
+/// sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Returns every warning about a run.
@@ -44,7 +45,7 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Returns true if the fault `InFlightLimit` strikes in this minute. The pollers then receive nothing.
+/// Returns true if the fault `InFlightLimit` strikes during this minute. The pollers then receive nothing.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {
@@ -94,7 +95,7 @@ mod tests {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Creates `minutes` minutes with `visible` messages each, between two minutes without visible messages.
+    /// Creates a series of minutes: `minutes` with `visible` visible messages each, between two with none.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];

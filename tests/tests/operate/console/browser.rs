@@ -160,7 +160,7 @@ impl Browser {
         ));
     }
 
-    /// Clicks the link or button with this text as soon as the page has it. Does not wait for the next page.
+    /// Clicks the link or button with this text as soon as it appears. Does not wait for the next page.
     pub(crate) async fn press(&mut self, name: &str) {
         // The mark lets `arrives` tell the next page from this one. The script that clicks also sets the mark, because
         // the page of a completed change reloads itself.
@@ -258,7 +258,7 @@ impl Browser {
         assert_eq!(foreign, [""; 0]);
     }
 
-    /// Asserts that axe-core finds no violation of WCAG, up to level AA, on the page.
+    /// Asserts that axe-core finds no WCAG violations (up to level AA) on the page.
     pub(crate) fn assert_accessible(&mut self, what: &str) {
         static AXE: LazyLock<String> = LazyLock::new(|| {
             let file = root().join("tests/console/node_modules/axe-core/axe.min.js");

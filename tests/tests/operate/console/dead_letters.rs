@@ -23,7 +23,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let running = Running::start(&operator, "dead", &format!("--stack {STACK}")).await;
     let mut browser = Browser::signed_in(&running, "dead").await;
 
-    // The console reads nothing before the user starts a scan, and keeps no payload.
+    // The console reads nothing before the user starts a scan, and does not keep payloads.
     browser.visit("/dead");
     browser.sees("that nothing was read", |text| text.contains("Nothing was read yet.")).await;
     assert_eq!(dead_letters_of(ministack, &stack).await, (4, 0));

@@ -146,7 +146,7 @@ fn is_harmless(browser: &mut Browser, page: &str) {
          return [typeof obeyed, made]",
     );
     assert_eq!(obeyed, json!(["undefined", 0]), "{page}");
-    // If the content security policy had to block a script or style, the browser has parsed the text as markup.
+    // If the content security policy had to block a script or style, the browser must have parsed the text as markup.
     let stopped: Vec<&Value> =
         browser.chromium.console().into_iter().filter(|it| it.to_string().contains("Policy")).collect();
     assert_eq!(stopped, [&Value::Null; 0], "{page}");

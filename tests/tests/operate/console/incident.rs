@@ -208,7 +208,7 @@ async fn of_emails(browser: &mut Browser, change: &str) {
 /// Asserts that two tabs cannot repeat each other's change. They pause `emails`, so that the pause of `orders` stays in
 /// place.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
-    // One tab makes a change that outdates the plan in the other.
+    // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();
     plan_a_pause(browser, "by a tab").await;
     let second = browser.open_tab();

@@ -47,7 +47,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(_: &World) {
     assert!(shown.contains("jitter: Jitter.NONE,"), "{shown}");
     browser.assert_accessible("the lab with figures");
 
-    // A setting changes during a long simulation. Then another is set to a value that the lab refuses.
+    // A setting changes during a long simulation. Then another setting is set to a value that the lab refuses.
     browser.fill("Events", "100000");
     browser.fill("Events", "200");
     browser.sees("the last change", |text| text.contains("200 events arrive within 1h")).await;

@@ -67,7 +67,7 @@ fn pages_of(browser: &mut Browser) -> Vec<String> {
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
 }
 
-/// Asserts that axe-core finds nothing and that the page fits into the window, both in a wide window with the light
+/// Asserts that axe-core finds no violations and that the page fits in the window, both in a wide window with the light
 /// theme and in a narrow one with the dark theme.
 fn looks_well(browser: &mut Browser, page: &str) {
     for look in [WIDE, Look { width: NARROW, dark: true }] {

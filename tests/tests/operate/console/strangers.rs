@@ -75,7 +75,7 @@ fn serve_once(page: &str) -> String {
         page.len()
     );
     std::thread::spawn(move || {
-        // More than one connection is served, because a browser may open a connection and send no request.
+        // More than one connection is served, because a browser may open a connection without sending a request.
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { continue };
             let mut request = [0; 4_096];

@@ -81,21 +81,21 @@ pub(crate) struct Delayed {
 /// MiniStack removes a difference. The variant can then be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// MiniStack can hide a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: MiniStack does not
-    /// check visibility timeouts.
+    /// MiniStack can hide a message for more than 12 hours. AWS returns `InvalidParameterValue`. Cause: MiniStack does
+    /// not check visibility timeouts.
     HidesOverTwelveHours,
     /// MiniStack can hide a message that has become visible again. AWS documents `MessageNotInflight`; some users
     /// report success without effect. The model refuses the call. Cause: MiniStack looks only for the receipt handle.
     HidesWhatIsVisible,
-    /// MiniStack can delay a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: MiniStack checks
-    /// only the delay of a queue.
+    /// MiniStack can delay a message for more than 15 minutes. AWS returns `InvalidParameterValue`. Cause: MiniStack
+    /// checks only the delay of a queue.
     DelaysOverFifteenMinutes,
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
     /// copies only the other members of an entry.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses a receipt handle after a later receive, even for a deletion. AWS: the old handle still changes
-    /// the visibility timeout, and a deletion with it succeeds, but might not delete the message. Cause: MiniStack does
-    /// not find the old handle.
+    /// MiniStack refuses a receipt handle after a later receive, even for a deletion. On AWS, the old handle still
+    /// changes the visibility timeout, and a deletion with it succeeds, but might not delete the message. Cause:
+    /// MiniStack does not find the old handle.
     RefusesOldHandles,
     /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
     /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.

@@ -1,4 +1,4 @@
-//! A model of an SQS standard queue, which the model checker uses. `tests/tests/stack/contract` checks that MiniStack's
+//! A model of an SQS standard queue, for the model checker. `tests/tests/stack/contract` checks that MiniStack's
 //! queue behaves in the same way.
 
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::account::queue::{Message, Queue};
 use crate::account::{Batch, Call, Invoke, World};
 use crate::support::*;
 
-/// The type of an error that the policy never retries.
+/// An error type that the policy lists as not retryable.
 pub(super) const FATAL: &str = "Fatal";
 /// A function that `TARGET_FUNCTIONS` does not allow.
 pub(super) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST";
@@ -38,7 +38,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
-    /// True if the policy never retries the event's error.
+    /// True if the event's error is not retryable under the policy.
     for_good: bool,
 }
 

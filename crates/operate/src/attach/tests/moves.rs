@@ -6,7 +6,7 @@ use crate::aws::simulated::{queue_url, role_arn};
 
 const BILLING: &str = "billing-handler";
 
-/// The sample account with a second deployment, which has its own queues and a handler without a stack.
+/// The sample account with a second deployment, which has its own queues and a handler that no stack owns.
 fn two_deployments() -> SimulatedAws {
     let aws = sample();
     let state = &mut *aws.state();

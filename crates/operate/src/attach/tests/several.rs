@@ -72,7 +72,7 @@ async fn missing_function_alone_is_the_failure() {
     assert_eq!(failure.exit_code(), 1);
     let plan = to_detach(&aws, &["missing"]).plan().await.unwrap();
     let end = plan.end().unwrap_err();
-    let said = "Lambda has no function missing, and nothing of it is left to remove; check its name";
+    let said = "Lambda has no function missing, and nothing is left to remove; check its name";
     assert_eq!((end.to_string(), end.exit_code()), (said.into(), 1));
 }
 

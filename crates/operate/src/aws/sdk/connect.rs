@@ -204,7 +204,7 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The first profile that uses single sign-on: the selected profile, or one of its source profiles. `None` if none of
+/// The first profile that uses single sign-on, among the selected profile and its source profiles. `None` if none of
 /// them does.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
@@ -224,7 +224,7 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
 
 /// Reads the AWS configuration files, and selects a profile: the one that `flag` names or, if `flag` is `None`, the one
 /// that the environment variable `AWS_PROFILE` names. Fails if the files do not contain this profile, because the SDK
-/// would ignore the missing profile.
+/// would ignore a missing profile.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
@@ -272,8 +272,7 @@ mod tests {
         }
     }
 
-    /// The text of the error that the credentials of `profile` cause. `config` is the content of the configuration
-    /// file.
+    /// The text of the error for the credentials of `profile`. `config` is the content of the configuration file.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[

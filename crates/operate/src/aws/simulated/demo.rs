@@ -1,4 +1,4 @@
-//! The deployment of `comeback ui --demo`: four functions, each with a defect, after three days of traffic.
+//! The deployment that `comeback ui --demo` shows: four functions, each with a defect, after three days of traffic.
 
 use std::rc::Rc;
 use std::time::Duration;

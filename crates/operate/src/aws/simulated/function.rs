@@ -12,7 +12,7 @@ const ENVIRONMENT_BYTES: usize = 4_096;
 /// The maximum number of tags that Lambda allows on a function.
 const TAGS: usize = 50;
 
-/// A Lambda function and its settings and pending invocations.
+/// A Lambda function with its settings and its pending invocations.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// The configuration of the unqualified function.
@@ -73,7 +73,7 @@ impl Function {
         }
     }
 
-    /// Performs `UpdateFunctionConfiguration`. The update takes no time. Fails with Lambda's code and message.
+    /// Performs `UpdateFunctionConfiguration`. The update takes no time. Fails with Lambda's error code and message.
     pub(super) fn set_variables(
         &mut self,
         variables: BTreeMap<String, String>,

@@ -50,7 +50,7 @@ impl SimulatedAws {
         }
     }
 
-    /// Makes batch calls one after the other. Stops after a call that is denied, or if the queue does not exist.
+    /// Makes batch calls one after another. Stops after a call that is denied, or if the queue does not exist.
     async fn batch<E>(
         &self,
         action: &'static str,
@@ -106,8 +106,8 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that an SQS call with this IAM action adds to: the number of messages sent or deleted.
-    /// `None` for any other action, or if no deployment runs in the account.
+    /// The CloudWatch metric that counts the messages that an SQS call with this IAM action sends or deletes. `None`
+    /// for any other action, or if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {

@@ -18,7 +18,7 @@ const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The maximum visibility timeout, counted from the time when a message is received. Source: SQS quotas, "Message
 /// visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// The maximum number of messages that SQS returns for one receive.
+/// The maximum number of messages that SQS returns for one receive call.
 const MOST_OF_A_RECEIVE: usize = 10;
 
 /// A standard SQS queue and its messages.
@@ -71,7 +71,7 @@ pub struct Stored {
     pub visible_at: Option<Timestamp>,
     first_receive: Timestamp,
     last_receive: Timestamp,
-    /// The number of the last receive. The receipt handle of that receive contains this number.
+    /// The sequence number of the last receive. The receipt handle from that receive contains this number.
     receive: u64,
     /// The ARN of the queue that moved the message here after too many receives; `None` if the message was sent here.
     source: Option<String>,

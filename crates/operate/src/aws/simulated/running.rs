@@ -1,12 +1,12 @@
-//! A running deployment in a simulated account: Lambda, the functions and the shipped retry handler work on the
-//! account's queues.
+//! A running deployment in a simulated account: Lambda, the functions and the shipped retry handler use the account's
+//! queues.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_delivery::{EntryResult, ErrorKind, ServiceError};
+use comeback_delivery::{EntryAnswer, ErrorKind, ServiceError};
 use comeback_engine::{
     Attribute, BatchEvent, DeadLetter, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp,
 };
@@ -121,7 +121,7 @@ impl Surroundings for State {
         }
     }
 
-    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> EntryResult {
+    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> EntryAnswer {
         let hidden = self.named(Sample::RETRY_QUEUE).change_visibility(now, receipt_handle, timeout);
         hidden.map_err(|EntryFailure { code, text, .. }| ServiceError::new(ErrorKind::Refused, code, text))
     }
@@ -131,7 +131,7 @@ impl Surroundings for State {
         self.sent(now, Sample::RETRY_QUEUE, Duration::ZERO, message);
     }
 
-    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> EntryResult {
+    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> EntryAnswer {
         let body = copy.record.body.clone();
         let trace_header = copy.record.trace_header.clone();
         let message = NewMessage { body, attributes: attributes(&copy.attributes()), trace_header };
@@ -139,7 +139,7 @@ impl Surroundings for State {
         Ok(())
     }
 
-    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> EntryResult {
+    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> EntryAnswer {
         let (body, attributes) = (dead_letter.body.clone(), attributes(&dead_letter.attributes));
         let message = NewMessage { body, attributes, trace_header: None };
         self.sent(now, Sample::DEAD_LETTER_QUEUE, Duration::ZERO, message);

@@ -199,7 +199,7 @@ fn add_stack(state: &mut State, targets: &str) {
     state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources));
 }
 
-/// The stack's template: sets the handler's environment variables and permissions from the stack's parameters.
+/// Deploys the stack's template: sets the handler's environment variables and permissions from the stack's parameters.
 pub(super) fn deploy(state: &mut State, stack: &aws::Stack) {
     let parameter = |name: &str| stack.parameters.get(name).cloned().unwrap_or_default();
     let targets = parameter("TargetFunctions");
@@ -236,7 +236,7 @@ fn dead_letters_alarm() -> MetricAlarm {
     alarm("dead-letters", &counts.map(|name| ("AWS/SQS", name, queue)))
 }
 
-/// An alarm in state `OK`, on metrics with one dimension each.
+/// An alarm in the `OK` state, on metrics with one dimension each.
 fn alarm(name: &str, metrics: &[(&str, &str, (&str, &str))]) -> MetricAlarm {
     let metric = |(namespace, name, (dimension, value)): &(&str, &str, (&str, &str))| WatchedMetric {
         namespace: (*namespace).into(),

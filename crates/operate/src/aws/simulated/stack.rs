@@ -9,7 +9,7 @@ use crate::aws::{self, StackEvent, StackResource};
 /// The time that an update of a stack takes.
 const UPDATES_TAKE: Duration = Duration::from_secs(30);
 
-/// A CloudFormation stack and its resources and events.
+/// A CloudFormation stack with its resources and its events.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The stack as CloudFormation describes it.

@@ -57,7 +57,7 @@ pub(crate) enum MaxAge {
     Set(Duration),
     /// The variable is not set, so the default of `comeback-sqs` applies.
     Default,
-    /// The text of the variable is invalid, so `comeback-sqs` refuses to start.
+    /// The variable's value is invalid, so `comeback-sqs` refuses to start.
     Refused(String),
 }
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
-/// A function to check: one that is attached, on the allow-list, or named by the operator.
+/// A function that the doctor checks because it is attached, is on the allow-list, or was named by the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedFunction {
     pub(crate) name: String,
@@ -22,16 +22,17 @@ pub(crate) struct CheckedFunction {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// The function's attachments: one entry for each qualifier that is attached, or named by the operator or the
-    /// allow-list. If there is no such qualifier, the only entry is the unqualified function.
+    /// The function's attachments: one entry for each qualifier that is attached, or that the operator or the
+    /// allow-list names. If there is no such qualifier, the only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
-    /// Aliases and versions that do not exist, although they are attached or named by the operator or the allow-list.
+    /// Aliases and versions that do not exist, although they are attached or the operator or the allow-list names them.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
 /// Reads the functions to check. `key` is the retry queue's key, and `listed` is the allow-list in the stack's
-/// parameter. The second value is the failure to list the functions that match the allow-list's patterns, or `Ok`.
+/// parameter. The second value is `Ok`, or the reason why the functions that match the allow-list's patterns could not
+/// be listed.
 pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,

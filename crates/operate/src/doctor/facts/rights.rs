@@ -71,7 +71,7 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
 ];
 
 /// The permissions of the handler's role, by check number. A check's list is empty if the handler does not need the
-/// permission: it reads no pauses, or AWS manages the queues' keys.
+/// permission, because it reads no pauses or because AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
 /// The suffix of the ARN of a made-up log stream. Calls to IAM's simulator name this stream in place of all streams in

@@ -53,7 +53,7 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     }
 }
 
-/// Returns the count of messages in flight, and each other count that was ever above zero.
+/// Returns the count of messages in flight, and every other count that was ever above zero.
 fn counts(sides: &[Side]) -> Vec<Count> {
     let is_there = |count: &Count| sides.iter().any(|side| count.most(&side.summary.minutes) > 0);
     once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()

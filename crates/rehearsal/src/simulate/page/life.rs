@@ -20,8 +20,7 @@ pub struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// Number of the attempt that was made. If the event starts to wait or is dead-lettered, number of the attempt that
-    /// would come next.
+    /// Number of the attempt. For a wait or a dead-lettering, the number of the attempt that would come next.
     attempt: u64,
     mark: Mark,
     text: String,

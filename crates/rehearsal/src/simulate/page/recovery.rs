@@ -34,13 +34,13 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs under other jitters. The compared policy's run, if it is one of them, has that policy's colour
-/// instead.
+/// Colours of the runs with other kinds of jitter. If one of these is also the compared policy's run, it has that
+/// policy's colour instead.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: the policy's own run, its runs under other jitters and, last, the compared policy's run if
-/// it is not among these. The compared policy's run keeps its usual colour. A run is usually named after its jitter. A
-/// run that is added last, or that is the only run of the first policy, keeps its policy's name.
+/// Returns the runs to draw: the policy's own run, its runs with other kinds of jitter and, last, the compared policy's
+/// run if it is not among these. The compared policy's run keeps its usual colour. A run is usually named after its
+/// jitter. A run that is added last, or that is the only run of the first policy, keeps its policy's name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);

@@ -17,8 +17,8 @@ use crate::schedule::of_few_events;
 pub struct Runs {
     /// The run of the given policy and, if the report compares two policies, the second policy's run.
     pub(super) sides: Vec<Side>,
-    /// Runs of the same policy under other jitters. Empty if there is no outage, and therefore no recovery to show.
-    /// Also empty if an entry of `POLICIES` sets a jitter: the stack's jitter does not affect that entry.
+    /// Runs of the same policy with other kinds of jitter. Empty if there is no outage, and therefore no recovery to
+    /// show. Also empty if an entry of `POLICIES` sets a jitter: the stack's jitter does not affect that entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 

@@ -40,7 +40,8 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table of how often each fault struck, except the target's failures; `None` if no fault could strike.
+/// Returns a table that shows how often each fault struck; `None` if no fault could strike. The target's failures are
+/// not included.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
@@ -75,10 +76,10 @@ pub(super) fn cost(sides: &[Side]) -> Table {
     Table { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
 }
 
-/// Arrival rates to show in addition to the run's own rate, in events a second.
+/// Arrival rates, in events per second, to show in addition to the run's own rate.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 
-/// Describes how many events would wait at the run's own rate of arrivals if the target stayed down.
+/// Describes how many events would wait at the run's own arrival rate if the target stayed down.
 pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     own_rate(scenario).map(|rate| waiting_at(rate, scenario, sides)).unwrap_or_default()
 }
@@ -137,7 +138,7 @@ fn has_own_policies(sides: &[Side]) -> bool {
     sides.iter().any(|side| !side.policies.entries().is_empty())
 }
 
-/// Rate of the run's arrivals, in events a second; `None` if all events arrive at the same moment.
+/// The run's arrival rate, in events per second; `None` if all events arrive at the same moment.
 pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)

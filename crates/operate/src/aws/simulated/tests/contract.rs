@@ -36,7 +36,7 @@ pub(super) struct Fixture {
     pub(super) log_group: String,
 }
 
-/// Tests the whole contract by calling all tests of this module.
+/// Tests the whole contract by calling all tests in this module.
 pub(super) async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
