@@ -21,8 +21,8 @@ pub struct BatchReport<'a> {
     /// If the handler crashes after such an error, the event is re-invoked once more after the queue's own visibility
     /// timeout.
     pub unguarded: Option<CallFailure>,
-    /// The error from counting the messages in flight; `None` if no count failed. Until the next count, no more
-    /// messages can be hidden.
+    /// The error from counting the messages in flight; `None` if no count failed. After a failed count, no more
+    /// messages can be hidden until the next count.
     pub count_failure: Option<CallFailure>,
     /// The result of reading the pauses; `None` if this batch did not read the pauses.
     pub pauses: Option<PausesRead>,

@@ -230,7 +230,7 @@ pub struct TargetFigures {
     pub target: String,
     /// Number of events for this target.
     pub events: usize,
-    /// Number of events that an invocation of this target handled successfully.
+    /// Number of events that this target handled successfully.
     pub delivered: usize,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,

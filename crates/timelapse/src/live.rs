@@ -335,7 +335,7 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Returns an environment of the handler for a batch: an idle environment if there is one, otherwise a new one.
+    /// Returns a handler environment for a batch: an idle environment if there is one, otherwise a new one.
     /// Returns `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;

@@ -113,7 +113,8 @@ fn template_passes_the_variables_that_the_handler_reads() {
     assert_eq!(names, known);
 }
 
-/// The template's pattern, the CDK construct and docs/settings.md let `POLICIES` set every setting of a function.
+/// According to the template's pattern, the CDK construct and docs/settings.md, an entry of `POLICIES` may set every
+/// setting of a function.
 #[test]
 fn policies_entry_may_set_every_function_setting() {
     let page = pages::read(PAGE);

@@ -323,7 +323,7 @@ impl Copy {
     }
 }
 
-/// An environment that has room for `left` messages and whose last count was long ago.
+/// Creates an [`Environment`] that may hide `left` more messages, and last counted the messages in flight long ago.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const COUNTED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));

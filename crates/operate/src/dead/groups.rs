@@ -26,8 +26,8 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 /// The values that all dead-letters in a group share, and the error message of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`. It is `other` for the
-    /// extra group, which collects dead-letters once the maximum number of groups is reached.
+    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's own. It is `other` for the extra
+    /// group, which collects dead-letters once the maximum number of groups is reached.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,

@@ -225,8 +225,8 @@ impl SimulationFlags {
 /// `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
 pub struct FaultFlags {
-    /// Inject every fault at random, except an early end of a message's retention; with `storm`, fail each kind of
-    /// call completely, for 1 to 60 minutes
+    /// Inject every fault at random, except that no message expires early; with `storm`, instead fail every call of one
+    /// kind for 1 to 60 minutes at a time
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
     /// Inject one fault at this rate, 0 to 1, throughout the run or from FROM until UNTIL; repeatable. With --chaos,
