@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the comeback command @VERSION@ for Linux to ~/.local, or to $PREFIX. The script changes nothing else.
-#   curl -fsSL @REPOSITORY@/releases/latest/download/install.sh | sh
-# COMEBACK_BASE_URL sets another source for the archives, such as a mirror.
+# Installs version @VERSION@ of the comeback command for Linux in ~/.local, or in $PREFIX if it is set. The script
+# changes nothing else. curl -fsSL @REPOSITORY@/releases/latest/download/install.sh | sh COMEBACK_BASE_URL sets another
+# source for the archives, such as a mirror.
 set -eu
 
 fail() {
@@ -40,9 +40,9 @@ main() {
     found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
     [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
     tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
-    # The program is installed under another name first. A running program cannot be overwritten, and a broken program
-    # must not replace a working one. The temporary folder is not used, because some machines do not run programs from
-    # there.
+    # The program is installed under another name first, because a running program cannot be overwritten, and a broken
+    # program must not replace a working one. The temporary folder is not used, because some machines do not allow
+    # programs to run from there.
     new=$prefix/bin/comeback.new
     mkdir -p "$prefix/bin" && cp "$folder/$name/bin/comeback" "$new" || fail "cannot write to $prefix"
     installed=$("$new" --version) || {

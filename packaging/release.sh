@@ -4,8 +4,8 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Before any build, checks that Python has the module `tomllib`, which the scripts need. It has been part of Python
-# since 3.11.
+# Checks that Python has the module `tomllib`, which the packaging scripts need. The module has been part of Python
+# since version 3.11.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do
@@ -17,8 +17,8 @@ tomllib() {
     done
 }
 
-# The same sources give the same bytes in any folder. Programs do not contain any paths from this machine, and all files
-# get the same time stamp and fixed modes.
+# The build is reproducible in any folder: programs do not contain any paths from this machine, and all files have the
+# same time stamp and fixed modes.
 build() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     "$with" packaging sam about cyclonedx clients infra --

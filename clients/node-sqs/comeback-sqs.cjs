@@ -154,8 +154,8 @@ class Policy {
   }
 
   /**
-   * Returns the time at which to retry a message that fails now, and the rule that set this time. `due` is undefined if
-   * the message would be too old by then.
+   * Returns the time at which to retry a message that fails now (`due`), and the rule that set this time (`dueBy`).
+   * `due` is undefined if the message is too old for another retry.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -217,8 +217,8 @@ class Batch {
   }
 
   /**
-   * Returns the function's remaining time in milliseconds. Without a context, as in a unit test, this is Lambda's
-   * maximum.
+   * Returns the function's remaining time in milliseconds, or Lambda's maximum timeout if there is no context, as in a
+   * unit test.
    */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
@@ -253,9 +253,9 @@ class Batch {
   }
 
   /**
-   * Hides or deletes the messages whose outcome is known, as soon as only the time reserved for calls to SQS is left. A
-   * timeout then affects only the records that are still being processed. The response waits for those, because they
-   * would otherwise continue in the next invocation.
+   * Called when only the time reserved for calls to SQS is left. Hides or deletes the messages whose outcome is known,
+   * so that a timeout affects only the records that are still being processed. The response waits for those records,
+   * because they would otherwise continue in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -287,8 +287,8 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds. At zero, no call is started. A fifth of the reserved time
-   * is kept free, because Lambda would deliver the whole batch again if a call outlasted the function.
+   * Returns how long a call to SQS may take, in milliseconds. If this is zero, no call is started. A fifth of the
+   * reserved time is left unused, because Lambda would deliver the whole batch again if a call outlasted the function.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -458,7 +458,7 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
 
 /**
  * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. Returns
- * false for an iterator that can be closed, such as a file.
+ * false for an iterator that can be closed, such as an open file.
  */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
@@ -486,7 +486,7 @@ function lanesOf(messages) {
 
 /**
  * Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue,
- * restores the original body from it.
+ * restores the original body from the dead-letter.
  */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
@@ -598,8 +598,8 @@ function described(thrown) {
 }
 
 /**
- * Returns the stack traces of an error and its causes. Each gets an equal share of the log line, so that a long trace
- * does not push out the causes.
+ * Returns the stack traces of an error and its causes. Each trace gets an equal share of the log line, so that a long
+ * one does not push out the causes.
  */
 function stackOf(thrown) {
   const chain = [];
@@ -630,8 +630,8 @@ function asked({ asks, message }, now) {
 }
 
 /**
- * Returns an error's simple name: without a final `Error` or `Exception`, and without what compilers and bundlers add.
- * The retry handler uses the same rules.
+ * Returns an error's simple name: the name of its type, without a final `Error` or `Exception`, and without what
+ * compilers and bundlers add. The retry handler uses the same rules.
  */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
@@ -691,8 +691,8 @@ function isoDuration(text) {
 }
 
 /**
- * Adds up numbers with units, such as `1h 30m`. Each unit may occur once, longest first, and only the last number may
- * have a fraction.
+ * Adds up numbers with units, such as `1h 30m`. The units must go from longest to shortest, each at most once. Only the
+ * last number may have a fraction.
  */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
@@ -750,9 +750,9 @@ function optionSeconds(value) {
 }
 
 /**
- * Formats a time as whole seconds or in RFC 3339, which the consumer and the retry handler can parse. Any other value
- * is converted to a string, because constructing an error must not fail. Both programs ignore such a string, and quote
- * it in the log.
+ * Formats a time as whole seconds or in RFC 3339, so that the consumer and the retry handler can parse it. Any other
+ * value is converted to a string, because constructing an error must not fail. The consumer and the handler ignore such
+ * a string, and quote it in the log.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
@@ -799,8 +799,8 @@ function loaded() {
 }
 
 /**
- * Returns the SQS client for the queue's region. The SDK is loaded on the first failure, because loading it may take
- * longer than the function itself.
+ * Returns the SQS client for the queue's region. The SDK is loaded on the first failure, because loading it can take
+ * longer than running the function.
  */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;

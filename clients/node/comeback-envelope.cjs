@@ -54,8 +54,8 @@ function opened() {
 }
 
 /**
- * Formats a time as whole seconds or in RFC 3339, which the retry handler can parse. Any other value is converted to a
- * string, because constructing an error must not fail. The handler ignores such a string, and logs the reason.
+ * Formats a time as whole seconds or in RFC 3339, so that the retry handler can parse it. Any other value is converted
+ * to a string, because constructing an error must not fail. The handler ignores such a string, and logs the reason.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

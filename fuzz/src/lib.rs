@@ -95,8 +95,8 @@ pub fn invocation_record(data: &[u8]) {
     }
 }
 
-/// Reads the time of a failure and the error message of its `RetryAfter` from the bytes, and parses the message. The
-/// first eight bytes are the time in seconds.
+/// Parses the error message of a `RetryAfter`. The first eight bytes are the time of the failure in seconds. The other
+/// bytes are the message.
 ///
 /// # Panics
 ///
@@ -142,8 +142,8 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Makes a message with this body, received for the first time. Its id is numeric, because a [`Question`] stores it as
-/// a number.
+/// Makes a message with this body, as it is when first received. The message's id is numeric, because a [`Question`]
+/// stores it as a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -204,8 +204,8 @@ const NUMBERS: usize = 14;
 pub struct Question {
     /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end and spread, in seconds, of a pause that covers every function. An end of 0 means that the pause has
-    /// no end. `None` means that nothing is paused.
+    /// Start, end and spread period, in seconds, of a pause that covers every function. An end of 0 means that the
+    /// pause has no end. `None` means that nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
     /// The message. Its id is numeric.
     pub record: Record,
@@ -376,8 +376,8 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Returns inputs made from the samples in `events/` (batches, bodies, payloads, and questions about the messages
-/// twelve hours after they were sent) and from the requested waits in `tests/golden`.
+/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. The samples become
+/// batches, bodies, payloads, and questions. Each question is about a message that was sent twelve hours earlier.
 ///
 /// # Panics
 ///

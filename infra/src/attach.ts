@@ -12,8 +12,8 @@ import { literal } from './values';
 /** Options for attaching a function. */
 export interface AttachOptions {
   /**
-   * The time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After that,
-   * Comeback retries the event like a failed one.
+   * The maximum time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours.
+   * After that, Comeback retries the event as if the function had failed.
    *
    * @default Duration.minutes(1)
    */

@@ -99,7 +99,7 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
 }
 
 /**
- * Returns a graph of a metric, for the ten functions with the highest values in the region. The graph includes
+ * Returns a graph of a metric for the ten functions in the region with the highest values. The graph may include
  * functions that are not attached, because CloudWatch cannot search by failure destination.
  */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {

@@ -25,11 +25,11 @@ export enum EnvelopeStyle {
 }
 
 /**
- * The retry policy: each property is an environment variable of the retry handler.
+ * The retry policy. Each property corresponds to an environment variable of the retry handler.
  *
- * A function can be attached with a policy of its own. That policy inherits from the `AsyncRetries` every property that
- * it does not set, except that its `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and its
- * `baseBackoff` or `maxBackoff` replaces an inherited `backoffs`.
+ * A function can be attached with its own policy. Properties that this policy does not set are inherited from the
+ * `AsyncRetries`, with one exception: `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and either of
+ * these replaces an inherited `backoffs`.
  */
 export interface FunctionPolicy {
   /**
@@ -42,32 +42,32 @@ export interface FunctionPolicy {
   /**
    * The maximum number of retries in one chain; 0 to 10,000.
    *
-   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second chain.
-   * With the other defaults, `maxAge` is reached first, after about 56 retries.
+   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second chain. If
+   * all other properties have their defaults, `maxAge` is reached first, after about 56 retries.
    *
    * @default 1000
    */
   readonly maxRetries?: number;
 
   /**
-   * The ceiling of the first backoff; 1 second to `maxBackoff`. It doubles with every retry.
+   * The ceiling of the first backoff; 1 second to `maxBackoff`. The ceiling doubles with each retry.
    *
    * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
   /**
-   * The highest ceiling of a backoff; 1 second to 43,170 seconds (12 hours, the longest that SQS can hide a message,
-   * less 30 seconds).
+   * The highest ceiling of a backoff; 1 second to 43,170 seconds, which is 30 seconds less than the longest time for
+   * which SQS can hide a message (12 hours).
    *
    * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
   /**
-   * The ceilings of the backoffs, instead of `baseBackoff` and `maxBackoff`. The last one repeats. There may be up to
-   * 64 ceilings of 1 second to 43,170 seconds, none shorter than the one before it. Cannot be combined with
-   * `Jitter.DECORRELATED`.
+   * The ceilings of the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling applies to all further
+   * backoffs. Up to 64 ceilings are allowed. Each is 1 second to 43,170 seconds, and at least as long as the one before
+   * it. Cannot be combined with `Jitter.DECORRELATED`.
    *
    * @default - they double from `baseBackoff` to `maxBackoff`
    */
@@ -89,17 +89,17 @@ export interface FunctionPolicy {
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether the handler obeys the errors with which a function controls its retries: the message of a `RetryAfter` sets
-   * the time of the retry, and a `NonRetryable` forbids retries.
+   * Whether a function can control its retries through its errors: the message of a `RetryAfter` error sets the time of
+   * the retry, and a `NonRetryable` error prevents further retries.
    *
    * @default true
    */
   readonly directives?: boolean;
 
   /**
-   * Globs (`*`, `?`) for `errorType`s. A matching event is dead-lettered without a retry. Each glob is compared with
-   * the whole type, its class name and its simple name. For example, `Refused` and `RefusedException` both match
-   * `com.acme.RefusedException`.
+   * Globs (`*`, `?`) that are matched against an error's `errorType`. If one matches, the event is dead-lettered
+   * without further retries. Each glob is compared with the whole type, with its class name and with its simple name.
+   * For example, `Refused` and `RefusedException` both match `com.acme.RefusedException`.
    *
    * @default []
    */

@@ -22,8 +22,8 @@ const MACHINES = new Map([
 /**
  * Creates the Lambda function of the retry handler.
  *
- * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default, this package's own
- * @throws if there is no such file for the architecture
+ * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default, this package's zip file
+ * @throws if there is no executable `bootstrap` for the architecture
  */
 export function handlerFunction(
   scope: Construct,
@@ -59,8 +59,8 @@ export function packaged(architecture: lambda.Architecture, folder = PACKAGED): 
 /**
  * Returns the code in a folder or zip file.
  *
- * @throws if it has no `bootstrap` for this architecture, or one that is not executable: such code could be deployed,
- *   but would then fail every invocation
+ * @throws if there is no executable `bootstrap` for this architecture; without one, every invocation of the deployed
+ *   function would fail
  */
 function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
   const found = fs.statSync(bootstrap, { throwIfNoEntry: false });

@@ -14,7 +14,7 @@ import { type Refusals } from './values';
 /** Options for monitoring: the topic to notify, and the dashboard. */
 export interface MonitorOptions {
   /**
-   * The standard topic to notify when an alarm is raised, and when it clears.
+   * The SNS standard topic to notify when an alarm is raised or cleared.
    *
    * @default - the alarms change state, but nobody is notified
    */
@@ -94,8 +94,9 @@ export class Monitor extends Construct {
   }
 
   /**
-   * Watches a function for failures that Lambda could not send to the retry queue. The alarm is in the function's
-   * stack, which already refers to the stack of the `AsyncRetries`.
+   * Watches a function for failures that Lambda could not send to the retry queue. The alarm is created in the
+   * function's stack. That stack already refers to the stack of the `AsyncRetries`, so the reverse reference would be
+   * circular.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);

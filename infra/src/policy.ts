@@ -29,18 +29,18 @@ export interface PolicyProps extends FunctionPolicy {
 /** Limits on hidden messages and on the handler's concurrency. */
 export interface WaitingProps {
   /**
-   * The number of messages that may be hidden at the same time; 0 to 55,000. Beyond that, the handler sends messages
-   * again with a delay.
+   * The maximum number of messages that are hidden at the same time; 0 to 55,000. Instead of hiding more messages, the
+   * handler sends them again with a delay.
    *
-   * A hidden message costs nothing, but SQS allows only about 120,000 hidden messages. With 0, every message is sent
-   * again.
+   * Hiding a message costs nothing, but SQS allows only about 120,000 hidden messages per queue. If this property is 0,
+   * every message is sent again.
    *
    * @default 50_000
    */
   readonly hideUpTo?: number;
 
   /**
-   * Whether to always hide messages, however many there are. Cannot be combined with `hideUpTo`.
+   * Whether to hide all messages, without a limit. Cannot be combined with `hideUpTo`.
    *
    * @default false
    */
@@ -49,8 +49,8 @@ export interface WaitingProps {
   /**
    * The maximum number of concurrent invocations of the retry handler; 2 to 1,000.
    *
-   * This limits the pollers, which share the limit on hidden messages. Do not use reserved concurrency instead:
-   * throttled pollers raise the receive counts of messages.
+   * This also limits the number of SQS pollers. The limit on hidden messages is shared by all pollers. Do not use
+   * reserved concurrency instead: each time a poller is throttled, the receive counts of its messages rise.
    *
    * @default 10
    */
@@ -169,8 +169,8 @@ export function waitingVariables(
 }
 
 /**
- * Returns a whole number, or a duration in whole seconds, as a string. A token stays a token. For a refused value,
- * returns an empty string.
+ * Converts a whole number, or a duration in whole seconds, to a string. A token stays a token. For any other value,
+ * adds a refusal and returns an empty string.
  */
 function whole(
   property: Property,

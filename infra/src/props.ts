@@ -10,13 +10,13 @@ import { isOutside, type Refusals, shown } from './values';
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
-   * Names of functions that may be re-invoked, in addition to attached functions.
+   * Names of functions that may be re-invoked, in addition to the attached functions.
    *
    * `*` matches any characters. A name without `:QUALIFIER` also allows all versions and aliases of the function. A
    * name refers to a function in this stack's account and region; an ARN is used unchanged. The handler's environment
-   * is limited to 4 KB, so use patterns to allow a large number of functions.
+   * variables are limited to 4 KB in total, so use patterns to allow a large number of functions.
    *
-   * If nothing is listed here or attached, the handler keeps every message.
+   * If no function is listed here or attached, the handler leaves every message in the retry queue.
    *
    * @default []
    */
@@ -39,8 +39,8 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The memory of the retry handler in MiB; 128 to 10,240.
    *
-   * More memory also means a larger share of a processor. With less than the default, ten concurrent TLS handshakes are
-   * slow.
+   * More memory also means a larger share of a processor. With less memory than the default, ten concurrent TLS
+   * handshakes are slow.
    *
    * @default 256
    */
@@ -62,7 +62,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
 
   /**
    * The removal policy of the two queues. It applies when their stack is deleted, or when this construct is removed or
-   * renamed. Each queue may contain 14 days of events.
+   * renamed. Each queue may contain events from the last 14 days.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */
@@ -71,8 +71,8 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use it.
    *
-   * The key must be in this stack's account and region. Read the repository's page `docs/encryption.md` before you
-   * change it.
+   * The key must be in this stack's account and region. Before you change the key, read `docs/encryption.md` in the
+   * repository.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */

@@ -144,7 +144,7 @@ export class RetryHandler extends Construct {
 }
 
 /**
- * Allows a role to use a queue's encryption key through SQS, if the queue has one.
+ * Allows a role to use a queue's encryption key through SQS. Does nothing if the queue has no key.
  *
  * @throws if this app cannot grant access to the key; without this permission, events would be lost silently
  */
@@ -157,8 +157,8 @@ export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRo
 }
 
 /**
- * Returns the role as a grantee whose statements apply only to requests through SQS. (`key.grant` accepts no
- * conditions.) KMS uses the suffix `amazonaws.com` in all partitions.
+ * Wraps a role as a grantee, so that permissions granted to it apply only to requests through SQS. (`key.grant` does
+ * not accept conditions.) The value of `kms:ViaService` ends in `amazonaws.com` in all partitions.
  */
 function throughSqs(role: iam.IRole): iam.IGrantable {
   const grantee = Object.create(role) as iam.IRole;

@@ -48,9 +48,9 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 }
 
 /**
- * Returns an example of the name that CloudFormation will generate for a function: stack, logical id, and zeros instead
- * of 12 or 13 random characters. CloudFormation shortens a name that is too long: then only its beginning is known, and
- * `?` stands for the rest.
+ * Returns an example of the name that CloudFormation will generate for a function: the stack's name, the logical id,
+ * and zeros in place of 12 or 13 random characters. CloudFormation shortens a name that is too long. In this case, only
+ * the beginning of the name is known, and `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {

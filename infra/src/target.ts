@@ -35,11 +35,12 @@ export function logicalIdOf(resource: CfnElement): string {
 /**
  * Returns the `TARGET_FUNCTIONS` entry that allows every version and alias of a function.
  *
- * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
+ * If the function is in another stack, that stack refers to this one for the queue's ARN. This stack must therefore not
+ * refer to the function.
  *
  * @param entries the `TARGET_FUNCTIONS` entries from the property `targetFunctions`
  * @returns undefined if one of the entries already allows the function
- * @throws if the function is in another stack and has no name yet, and none of the entries allows it
+ * @throws if the function is in another stack, has no `functionName`, and is not allowed by any of the entries
  */
 export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]): string | undefined {
   const resource = resourceOf(fn);
@@ -65,9 +66,10 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
- * Returns the pattern for a target's entry in `POLICIES`: a name in the handler's account and region.
+ * Returns the pattern for a target's entry in `POLICIES`: the function's name, with the qualifier of a version or
+ * alias.
  *
- * @throws if the function is in another stack and has no name yet
+ * @throws if the function is in another stack and has no `functionName`
  */
 export function patternFor(target: lambda.IFunction, stack: Stack): string {
   const fn = unqualified(target);
@@ -83,10 +85,10 @@ export function patternFor(target: lambda.IFunction, stack: Stack): string {
 }
 
 /**
- * Refuses a function that cannot be attached, or whose retries would never take place.
+ * Refuses a function that cannot be attached or retried.
  *
  * @throws if the function is in another account or region, already has an invoke configuration, has
- *   `recursiveLoop: TERMINATE`, is durable or is in tenant isolation mode
+ *   `recursiveLoop: TERMINATE`, is durable, or is in tenant isolation mode
  */
 export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   const fn = unqualified(target);

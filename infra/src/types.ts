@@ -22,8 +22,8 @@ const DURATIONS: Type = [
 ];
 
 /**
- * The types of a policy's properties, for callers in plain JavaScript. Enums are left out, because `choice` checks
- * their values.
+ * The types of a policy's properties, used to check values passed from plain JavaScript. Enums are left out, because
+ * `choice` checks their values.
  */
 export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
   maxAge: DURATION,
@@ -74,8 +74,8 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * Returns the values that have the right type. The others are refused and replaced by undefined, so that the rest can
- * still be checked.
+ * Refuses the values that have the wrong type. Returns the object with undefined in their place, so that the other
+ * values can still be checked.
  */
 export function wellTyped<T extends object>(
   given: T,

@@ -3,15 +3,15 @@ import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
 /**
- * The reasons why properties are refused: a line for each property that the handler would refuse at startup, or that
- * cannot work. Each check adds its own lines, so that one error names all refused properties.
+ * The reasons for refusing properties, one line for each property. A property is refused if the handler would refuse it
+ * at startup, or if it cannot work. Each check adds its own lines, so that one error names all refused properties.
  */
 export type Refusals = string[];
 
 /** The placeholder in messages for a value that is known only at deployment. */
 const UNKNOWN = '…';
 
-/** The maximum length of a string in a message. No function ARN is longer. */
+/** The maximum length of a value in an error message; a longer value is cut. No function ARN is longer. */
 const LONGEST_SHOWN = 256;
 
 /** Formats a value for messages. */
@@ -42,7 +42,8 @@ export function replaceTokens(text: string, by: string): string {
 }
 
 /**
- * Returns true if a number is out of range; false for a token, and for an empty value, which has already been refused.
+ * Returns true if a number is out of range. Returns false for a token, and for an empty string, which stands for a
+ * value that has already been refused.
  */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);

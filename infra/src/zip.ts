@@ -16,7 +16,7 @@ export interface ZipEntry {
 /**
  * Finds a file in the central directory of a zip archive (APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16).
  *
- * @returns undefined if the archive has no such file, or is not an archive
+ * @returns undefined if `zip` is not an archive or does not contain the file
  * @throws if the file cannot be unpacked
  */
 export function zipEntry(zip: Buffer, name: string): ZipEntry | undefined {

@@ -41,7 +41,7 @@ function elf(machine: number): Buffer {
 
 /**
  * A program that zips files, with an extra field and a comment for each entry, as some zip programs do. Its arguments
- * for compression method and system are the zip format's numbers.
+ * for the compression method and the system are numbers defined by the zip format.
  */
 const ZIP = `
 import os, sys, zipfile

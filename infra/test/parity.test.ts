@@ -134,8 +134,8 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
 }
 
 /**
- * Builds a stack that corresponds to the template with its example target. Calls `monitor` with each of the given
- * options. Returns the stack's resources.
+ * Builds a stack that corresponds to the template with its example target. Calls `monitor` once for each item of
+ * `monitored`. Returns the stack's resources.
  */
 function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
   const { stack, retries } = withOne(props);

@@ -32,7 +32,7 @@ const golden = JSON.parse(
 
 const duration = (text: string) => Duration.seconds(Number(text));
 /**
- * Converts text to a number, if it is one. Other text stays text, because a caller in plain JavaScript could pass it.
+ * Converts numeric text to a number. Other text is unchanged, because a caller in plain JavaScript could pass it.
  */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>

@@ -45,8 +45,7 @@ const QUALIFIED = 'the record of a failed invocation carries a version or an ali
 const TESTS_OWN = "the function that is attached here is the test's own";
 
 /**
- * cdk-nag's findings in a stack with one attached function and one pattern of functions, and the reason for accepting
- * each finding.
+ * The reason for accepting each of cdk-nag's findings in a stack with one attached function and one function pattern.
  */
 const EXPLAINED: Record<string, string> = {
   'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::<OrdersA9B65338.Arn>:*]':

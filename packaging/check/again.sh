@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the release again from a copy of the sources, in another folder and with different file modes. Each file must
-# have the same bytes in both releases.
+# Builds the release again from a copy of the sources, in another folder and with different file modes. Every file must
+# be identical in both builds.
 set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# Copies all files that git tracks or would add, with the modes that they get on a machine where each user has a private
-# group.
+# Copies all files that git tracks or would add, with the modes that they would have on a machine where each user has a
+# private group.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"

@@ -4,8 +4,9 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# AWS's lists may still name a resource shortly after its deletion (SQS's for a minute), and may not yet name a new one.
-# Deleting the stack comes first and takes longer than that, so the lists then name everything that the run created.
+# AWS may still list a resource for a short time after its deletion (SQS, for a minute). AWS may also not list a new
+# resource immediately. However, deleting the stack comes first and takes long enough for every resource of the run to
+# be listed.
 ROUNDS = 20
 BETWEEN = 5
 

@@ -37,8 +37,8 @@ class Run:
 
     def end(self):
         """Stops the creation of resources. Later signals are ignored, so that they do not interrupt the removal."""
-        # Signals are ignored first: the handler of a signal that arrives during `set` would wait forever for the lock
-        # that `set` holds.
+        # Signals are ignored first, because a signal handler that ran during `set` would wait forever for the lock that
+        # `set` holds.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self.stop.set()

@@ -15,8 +15,8 @@ EVERYTHING = "ui"
 # Calls that need no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions that docs/operate.md may list although no call in the tests uses them, each with the condition under which
-# a command needs it.
+# Permissions that docs/operate.md may list although no call in the tests uses them. Each value is the condition under
+# which a command needs the permission.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",

@@ -33,8 +33,8 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# The IAM action of each call whose action has a different name. A batch call needs the action for a single message, and
-# every kind of invocation needs the same action.
+# The IAM action for each call whose name differs from that of its action. A batch call needs the action for a single
+# message, and every kind of invocation needs `lambda:InvokeFunction`.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
@@ -172,8 +172,8 @@ def allows(policies: list[IAMPolicy], action: str, resource: str, kind: str) -> 
 def grants(policy: dict) -> Iterator[tuple[str, str]]:
     for statement in policy["Statement"]:
         for action in listed(statement["Action"]):
-            # The template adds `:*` to each ARN. If the ARN already has a qualifier, the result matches no function and
-            # is skipped here.
+            # The template allows each ARN a second time with `:*` appended. If the ARN already has a qualifier, the
+            # second form matches no function, and is skipped here.
             resources = [it for it in listed(statement["Resource"]) if it.count(":") < 8 or "function" not in it]
             yield from ((action, resource) for resource in resources)
 

@@ -64,8 +64,8 @@ VALID = {
     },
 }
 
-# The operation, the path of a value in its parameters, the value to plant there (None removes it), and the expected
-# message.
+# For each case: the operation, the path of a value in the operation's parameters, the value to plant there (None
+# removes the old value), and the expected message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),
     ("sqs:SendMessageBatch", "Entries", [ENTRY] * 2, "the ids of a batch repeat"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make bench-handler`: measures the handler and an empty function, both built as they are shipped, for this machine's
+# `make bench-handler`: measures the handler and an empty function, both built like a release, for this machine's
 # architecture. To measure the Python handler from the article that docs/migrating.md names, copy it to
-# article/article.py. To compare with an earlier commit, name it in BEFORE, for example BEFORE=v0.1.0.
+# article/article.py. To compare with an earlier commit, set BEFORE, for example to v0.1.0.
 set -euo pipefail
 machine=$(uname -m)
 case $machine in aarch64) machine=arm64 ;; x86_64) machine=x86-64 ;; esac

@@ -43,8 +43,8 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # The copies get new modification times. With the old ones, cargo would reuse an earlier run's build, which contains
-    # a planted bug.
+    # The copies get new modification times. With the original times, cargo would reuse an earlier run's build, which
+    # contains a planted bug.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
     if failed:
@@ -90,13 +90,13 @@ def apply(tree, patch, *options):
 
 def failed_tests(tree, suite):
     """Returns the names of the suite's tests that fail."""
-    # The tests are built as the Makefile builds all tests, in the same target folder, which already has the
-    # dependencies.
+    # The tests are built with the Makefile's options and in its target folder, which already contains the dependencies.
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Debug information is off. The dependencies are built without it anyway, and the checkout has another setting, so
-    # cargo never mistakes a build with a bug for the checkout's own.
+    # Debug information is turned off. The checkout has a different setting, so cargo never mistakes a build with a
+    # planted bug for one of the checkout's own. The dependencies are not rebuilt, because they never have debug
+    # information.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -20,8 +20,8 @@ CLIENTS = Path(__file__).resolve().parents[2] / "clients"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}, "messageAttributes": {}, "eventSourceARN": QUEUE}
 
-# Programs that each print four durations: the time to load and create a consumer, to handle a batch that succeeds, to
-# handle the first batch that fails, and to handle the next batch that fails.
+# Each program prints four durations: the time that it takes to load and create a consumer, to handle a batch that
+# succeeds, to handle the first batch that fails, and to handle the next batch that fails.
 PYTHON = """
 import sys, time
 from types import SimpleNamespace

@@ -1,7 +1,7 @@
-//! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`): messages in
-//! JSON, each ended by a NUL. This needs no port, and no crate other than serde_json. The tests use only ten commands
-//! of the protocol, whereas existing crates use WebSocket and generate code for all of it, which takes a minute to
-//! compile.
+//! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`): each message is
+//! JSON, terminated by a NUL byte. This needs no port, and no crate other than serde_json. The tests use only ten of
+//! the protocol's commands. Existing crates use WebSocket and generate code for the whole protocol. That code takes a
+//! minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -148,7 +148,7 @@ impl Chromium {
     }
 
     /// Evaluates a JavaScript expression in the current tab, and awaits the result if it is a promise. Fails if the
-    /// expression throws, or if the tab leaves the page.
+    /// expression throws, or if the tab navigates away from the page.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut result = self.try_call("Runtime.evaluate", params)?;
@@ -203,8 +203,8 @@ impl Chromium {
         of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message from the browser. A response to a command is returned. An event is stored, and the result is
-    /// `None`.
+    /// Waits for a message from the browser. Returns the message if it is a response to a command. If it is an event,
+    /// stores it and returns `None`.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {

@@ -1,8 +1,8 @@
 //! Runs the shipped stack on this machine for tests. MiniStack, a local server, stands in for AWS.
 //!
-//! A test starts a [`MiniStack`], deploys a [`Stack`] to it, and creates functions and attaches them. It then invokes
-//! the functions and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the
-//! documentation, and an [`Operator`] runs the `comeback` command.
+//! A test starts a [`MiniStack`], deploys a [`Stack`] to it, and creates and attaches functions. It then invokes the
+//! functions and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the documentation,
+//! and an [`Operator`] runs the `comeback` command.
 //!
 //! | file | holds |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `pages` | the documentation pages and their code blocks |
 //! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server; [`eventually`]: waits |
 //! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
-//! | `stack` | [`Stack`]: builds and deploys the shipped stack: with the SAM CLI, with the CDK, or by hand |
+//! | `stack` | [`Stack`]: the shipped stack, built and deployed with the SAM CLI, with the CDK, or by hand |
 //! | `target` | creates functions to be retried |
 //! | `operator` | [`Operator`]: runs `comeback` with all permissions, or with those that `docs/operate.md` lists |
 //! | `emulator` | runs the retry handler under AWS's Runtime Interface Emulator |

@@ -143,9 +143,9 @@ impl MiniStack {
         &self.config
     }
 
-    /// Timeout for the tests' functions: 15 real minutes, in seconds of the server's clock. On a real clock, this is
-    /// the longest timeout that Lambda allows. On a fast clock it is longer, because a busy machine needs the time;
-    /// MiniStack accepts it.
+    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock. On a real clock,
+    /// this is the longest timeout that Lambda allows. On a fast clock, it exceeds that limit, but MiniStack accepts
+    /// it.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -214,8 +214,8 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// Socket name of a server that runs AWS CLI commands for all tests in this process. Without it, each command would
-/// spend half a second of processor time starting up. The server's log goes to the first caller's `directory`.
+/// Socket name of a server that runs AWS CLI commands for all tests in this process. Without the server, each command
+/// would use half a second of processor time to start. The server's log goes to the first caller's `directory`.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {

@@ -52,8 +52,8 @@ impl Operator {
         Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
-    /// An operator with all permissions. Its `comeback` runs on the clock of this server, which may be faster than real
-    /// time.
+    /// An operator with all permissions. Its `comeback` command runs on the server's clock, which may be faster than
+    /// real time.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
@@ -85,8 +85,9 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. Runs it again, at most twice, if a request arrived with
-    /// an expired signature: on a fast clock, a signature's five minutes can be less than half a second.
+    /// Runs `comeback` with these arguments, in shell syntax. If a request's signature has expired on arrival, runs the
+    /// command again, at most twice. A signature is valid for five minutes, which can be less than half a second of
+    /// real time on a fast clock.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -152,8 +153,8 @@ impl Ran {
 /// Members in the JSON object of every command on a deployment.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Members of a command's JSON object, as listed in `docs/json.md`. Among the rows whose words all occur in the
-/// command, the longest row applies.
+/// Members of a command's JSON object, as listed in `docs/json.md`. If the words of several rows all occur in the
+/// command, the longest of these rows applies.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =
@@ -166,7 +167,7 @@ fn members(arguments: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
-/// IAM policy for a command, from the rows for this command and for "every command" in the table of `docs/operate.md`.
+/// IAM policy for a command, from the rows for this command and for "every command" in the table in `docs/operate.md`.
 fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     let page = pages::read(PAGE);
     let rows = page.lines().filter_map(|line| {

@@ -23,8 +23,8 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// Builds `comeback` with the cargo command that also builds the tests, and returns its path. Plain `cargo build` would
-/// leave out features that dev-dependencies enable, and rebuild most dependencies.
+/// Builds `comeback` with the cargo command that also builds the tests, and returns the program's path. A plain
+/// `cargo build` would leave out features that dev-dependencies enable, and would rebuild most dependencies.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
@@ -42,8 +42,9 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Prepares a command that itself runs cargo: removes the environment variables that cargo sets for tests. The build
-/// script of `ring` depends on them, so a build that inherited them would rebuild `ring` and everything that uses it.
+/// Prepares a command that itself runs cargo, by removing the environment variables that cargo sets for tests. The
+/// build script of `ring` depends on these variables, so a build that inherited them would rebuild `ring` and
+/// everything that uses it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

@@ -145,13 +145,13 @@ impl Drop for Background {
     }
 }
 
-/// The longest time that a test waits for anything. A passing test waits for far less time. The limit is this high
-/// because a call may count as lost on a busy machine, and its event then waits for up to two minutes, even on a fast
-/// clock.
+/// The longest time that a test waits for anything. A passing test waits for a much shorter time. The limit is this
+/// high because, on a busy machine, a call may count as lost. The call's event then waits for up to two minutes of real
+/// time, even on a fast clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. Tests wait for results only with this
-/// function.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. All tests use this function to wait
+/// for results.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
@@ -169,8 +169,8 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 
 /// A loopback port that no program listens on, and that no earlier call in this process returned.
 ///
-/// It is below the range that systems assign to clients (32768 and up on Linux), so no outgoing connection can take it
-/// before the server listens.
+/// The port is below the range from which systems assign ports to clients (32768 and up on Linux), so no outgoing
+/// connection can take it before the server listens.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_this_process = (std::process::id() % 200) as u16 * 100;

@@ -44,7 +44,7 @@ pub(crate) fn built() -> &'static Path {
 }
 
 impl MiniStack {
-    /// Deploys what [`build`] wrote to the default folder, relative to the shell's folder. Uses `sam deploy`, as the
+    /// Deploys what [`build`] wrote to the default folder inside the shell's folder. Uses `sam deploy`, as the
     /// documentation does.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
@@ -101,9 +101,9 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Describes a deployed stack. If the server's clock is real, this also lowers the retry queue's visibility timeout
-    /// to ten seconds. This timeout applies to messages that the handler does not hide. The template sets it to 1,230 s
-    /// so that a handler can be down for days, but a test cannot wait that long.
+    /// Describes a deployed stack. If the server runs in real time, this also lowers the retry queue's visibility
+    /// timeout to ten seconds. This timeout applies to messages that the handler does not hide. The template sets it to
+    /// 1,230 s so that a handler can be down for days, but a test cannot wait that long.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;

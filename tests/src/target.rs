@@ -129,8 +129,8 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from a zip archive and the name of the handler's module. The function gets a role of its own,
-/// without permissions.
+/// Creates a function from a zip archive, which contains the module with the function's handler. The function gets its
+/// own role, which has no permissions.
 async fn create(
     ministack: &MiniStack,
     name: &str,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make advisories`: looks up known vulnerabilities of dependencies on GitHub, npm and PyPI. This is not part of `make
-# check`, which uses none of these services.
+# `make advisories`: checks all dependencies for known vulnerabilities. This is not part of `make check`, because it
+# needs GitHub, npm and PyPI.
 set -euxo pipefail
 cargo deny check advisories
 for folder in infra clients/node clients/node-sqs tests/console; do npm --prefix "$folder" audit --package-lock-only; done

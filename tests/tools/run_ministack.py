@@ -21,7 +21,7 @@ yaml.SafeLoader = yaml.CSafeLoader
 # practically never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
 # The server of each execution environment checks every tenth of a second whether it should stop. On the faster clock,
-# the server would check 600 times a second.
+# this would be 600 checks per second of real time.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -32,8 +32,8 @@ from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
 # MiniStack's threads for event source mappings receive and delete messages under a lock, and replace the list of
-# messages. Other code does not take the lock, so a message that it appends to the old list meanwhile is lost. Here,
-# everything that changes a queue takes the lock.
+# messages. Other code does not take the lock. If such code appends a message to the old list in the meantime, the
+# message is lost. Here, everything that changes a queue takes the lock.
 sqs._queues_lock = threading.RLock()
 
 
@@ -46,8 +46,8 @@ def locked(function):
     return under_lock
 
 
-# On AWS, the response to an `Invoke`, the function's context, the log and the invocation record have the same request
-# id. In MiniStack, these ids differ, and the record has none.
+# On AWS, the response to an `Invoke`, the function's context, the log and the invocation record all contain the same
+# request id. In MiniStack, the ids differ, and the record does not contain one.
 request_id = contextvars.ContextVar("request_id", default=None)
 
 
@@ -150,7 +150,7 @@ lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
 # On AWS, an invocation ends in the environment in which it began, even if the function is updated in the meantime.
-# MiniStack kills the environment.
+# MiniStack kills the old environment immediately.
 def when_it_answered(kill):
     def kill_one(worker):
         with worker._lock:
@@ -168,8 +168,8 @@ def when_it_answered(kill):
 
 lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
-# In MiniStack, a `MaximumConcurrency` from a template's parameter is a string. Such a string stops the mapping's
-# poller, and no SDK can parse it.
+# In MiniStack, a `MaximumConcurrency` that comes from a template parameter is a string. Such a string stops the
+# mapping's poller, and no SDK can parse it.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -185,7 +185,7 @@ lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
 # MiniStack requires a role to allow actions such as `sqs:SendMessageBatch`, which do not exist in IAM: on AWS, the
-# permission for one message covers a batch.
+# permission for a single message also covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
     def without_batch(*arguments):
@@ -197,9 +197,9 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack recognizes only some of Lambda's actions, and mistakes the others for them. For example, it requires
-# `lambda:UpdateFunctionCode` to set a destination. botocore's model has all operations. An IAM action has the name of
-# its operation, except for `Invoke`.
+# MiniStack recognizes only some of Lambda's actions, and mistakes other actions for these. For example, it requires
+# `lambda:UpdateFunctionCode` to set a destination. botocore's model contains all operations. An operation's IAM action
+# has the same name, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 
@@ -214,8 +214,8 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# When a caller simulates a role's policies, MiniStack checks the permission without a resource. On AWS, the resource is
-# the role.
+# When a caller simulates a role's policies, MiniStack checks the caller's permission without a resource. On AWS, the
+# resource is the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -304,8 +304,8 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# MiniStack also listens on port 443 if it is free. Two servers that start at the same time both find it free, and one
-# of them then hangs.
+# MiniStack also listens on port 443 if that port is free. If two servers start at the same time, both find it free, and
+# one of them then hangs.
 app._port_is_bindable = lambda host, port: False
 
 # MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to those in progress at

@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 WITH = "tests/tools/with.sh"
-# Packages and features of every cargo command. With another selection, cargo would unify features differently and
-# rebuild most dependencies.
+# Every cargo command selects these packages and features. With another selection, cargo would unify features
+# differently and rebuild most dependencies.
 CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-features"]
 RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 # Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for them, so that a

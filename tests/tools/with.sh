@@ -5,7 +5,7 @@
 #
 # In the command, `python` is the Python of the first tool. NAME is one of these:
 #
-#     sam, aws, clients, ...           Python packages, locked by hash in tests/tools/NAME.txt, in .tools/NAME
+#     sam, aws, clients, ...           Python packages in .tools/NAME, locked by hash in tests/tools/NAME.txt
 #     infra, clients/node, ...         a folder with a package-lock.json: its node_modules
 #     about, cyclonedx, semver, fuzz   a cargo program, in .tools/NAME
 #     chromium, faketime               a Debian package
@@ -56,8 +56,8 @@ python_packages() {
     echo "installing $(tr '\n' ' ' <"$root/tests/tools/$1.in")into .tools/$1"
     uv
     "$tools/uv/bin/uv" venv --quiet --clear "$tools/$1"
-    # MiniStack's bytecode is compiled now, because several servers start at the same time, and each would compile it
-    # again.
+    # MiniStack's bytecode is compiled now, because several servers start at the same time, and each of them would
+    # otherwise compile it.
     [ "$1" != ministack ] || export UV_COMPILE_BYTECODE=1
     "$tools/uv/bin/uv" pip install --quiet --require-hashes --no-build --python "$tools/$1/bin/python" --requirement "$locked"
     unset UV_COMPILE_BYTECODE
@@ -80,7 +80,7 @@ install() {
 }
 
 # Makes cargo compile our crates with clippy, because a separate `cargo clippy` would process all dependencies again.
-# Shipped programs are built without clippy, whose compiler optimizes less.
+# Shipped programs are built without clippy, because clippy's compiler optimizes less.
 clippy() {
     clippy-driver --version >/dev/null 2>&1 || rustup component add clippy
     export RUSTC_WORKSPACE_WRAPPER=$root/tests/tools/clippy.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__

@@ -1,4 +1,5 @@
-//! Compares the cost of computing a delay in this crate and in backon. The bench only prints ratios; it never fails.
+//! Compares the cost of computing a delay with this crate and with backon. The bench only prints ratios; it never
+//! fails.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
 //! Without the `--config` option, dependencies are optimized for size, which would slow backon down.

@@ -163,8 +163,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries, not counting the first call; 0 allows no retry. A list with fewer waits still
-    /// allows only one retry for each wait.
+    /// Limits the number of retries; the first call does not count. A limit of 0 allows no retry. A list with fewer
+    /// waits still allows only one retry for each wait.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -185,9 +185,9 @@ impl Backoff {
         self.jitter
     }
 
-    /// The ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of retries.
-    /// Past the end of a list, the ceiling is the list's last wait. Decorrelated jitter ignores this ceiling: its waits
-    /// are limited only by the cap.
+    /// The ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even if `n` exceeds the number of
+    /// retries. Past the end of a list, the ceiling is the list's last wait. Decorrelated jitter ignores this ceiling:
+    /// its waits are limited only by the cap.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
@@ -202,8 +202,8 @@ impl Backoff {
     /// exceeds the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
-    /// again, which takes `n` draws. For this jitter, use the same seed for all retries of an operation.
-    /// A new chain of waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
+    /// again, which takes `n` draws. For this jitter, use the same seed for all retries of an operation. A new chain of
+    /// waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -233,8 +233,8 @@ impl Backoff {
         self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The waits of one operation, seeded by the operating system, so that no two operations or processes retry in
-    /// step. (If the operating system cannot provide randomness, the seed is 0.)
+    /// The waits of one operation, with a seed from the operating system, so that no two operations or processes retry
+    /// in step. (If the operating system cannot provide randomness, the seed is 0.)
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
@@ -357,7 +357,7 @@ impl backon::BackoffBuilder for Backoff {
 /// An iterator over the waits of one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
 /// cap.
 ///
-/// **A clone repeats its original**: from then on, both give the same waits. For two operations that must not wait in
+/// **A clone repeats its original**: after cloning, both give the same waits. For two operations that must not wait in
 /// step, call [`Backoff::delays`] twice.
 ///
 /// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's

@@ -49,8 +49,8 @@ impl Hint {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Lets the hint replace a longer delay, so that the retry comes as soon as the server is ready. With a hint of
-    /// zero, the retry then comes immediately.
+    /// Lets the hint replace a longer delay, so that the next call is made as soon as the server is ready. With a hint
+    /// of zero, the call is made immediately.
     ///
     /// ```
     /// use comeback_backoff::Hint;

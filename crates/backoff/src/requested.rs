@@ -88,7 +88,7 @@ impl core::error::Error for UnreadableWait {}
 ///
 /// # Errors
 ///
-/// Fails for any other string, and for a number that may mean something else.
+/// Fails for any other string, including a number outside these ranges.
 pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, UnreadableWait> {
     let text = text.split(';').next().unwrap_or_default().trim_ascii();
     if text.len() > LONGEST_TEXT {

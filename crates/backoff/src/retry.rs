@@ -114,8 +114,8 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// Stands in for [`Retry`] in the bound on its `Future` implementation. If the bound named the awaited type itself, the
-/// compiler would not show the message of `KnowsHowToWait`.
+/// Stands in for [`Retry`] in the bound on the `Future` implementation of `Retry`. If the bound named the awaited type
+/// itself, the compiler would not show the message of `KnowsHowToWait`.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -226,7 +226,7 @@ where
     }
 
     /// Also retries a successful call if `when_ok` returns true for its value, for example because a job is still
-    /// pending. The retry returns the value of the last call, whatever that value is.
+    /// pending. The value of the last call is returned even if `when_ok` returns true for it.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -244,8 +244,9 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Lets errors ask for longer waits: by default, each wait is the longer of its delay and the error's [`Hint`]. A
-    /// hint can also end the retries, but it cannot add a retry once the delays have run out.
+    /// Lets errors ask for longer waits: each wait is the longer of its delay and the error's [`Hint`], unless the hint
+    /// [may shorten](Hint::may_shorten) the delay. A hint can also end the retries, but it cannot add a retry once the
+    /// delays have run out.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -275,8 +276,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Ends the retries instead of waiting past `limit`, so that no retry starts after it. A call that has started is
-    /// not cut short. `elapsed` returns the time since the retry loop started, which is compared with `limit`.
+    /// Ends the retries instead of waiting past `limit`, so that no retry starts after the limit. A call that has
+    /// started is not cut short. `elapsed` returns the time since the retry loop started.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -286,8 +287,8 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Ends the retries instead of waiting longer than `limit` in total, including waits from hints. The duration of
-    /// the calls does not count, so this limit needs no clock.
+    /// Ends the retries before the waits, including those from hints, exceed `limit` in total. The duration of the
+    /// calls does not count, so this limit needs no clock.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }

@@ -3,8 +3,8 @@
 #[cfg(feature = "std")]
 use std::io;
 
-/// Returns true for an HTTP status after which the same request may succeed later: 408, 425, 429, 500, 502, 503 and
-/// 504.
+/// Returns true for an HTTP status after which a retry of the same request may succeed: 408, 425, 429, 500, 502, 503
+/// and 504.
 ///
 /// | status | why it is transient |
 /// |---|---|
@@ -37,7 +37,7 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | kind | why it is transient |
 /// |---|---|
 /// | `TimedOut` | the peer or the network is slow |
-/// | `ConnectionReset`, `BrokenPipe` | the peer dropped the connection, noticed when reading or writing |
+/// | `ConnectionReset`, `BrokenPipe` | a read or write found that the peer had dropped the connection |
 /// | `ConnectionAborted` | this machine's network dropped the connection, or the peer closed it before `accept` |
 /// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
 /// | `ConnectionRefused` | the peer is restarting |

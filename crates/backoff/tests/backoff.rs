@@ -85,8 +85,8 @@ proptest! {
         }
     }
 
-    /// The wait that `delay` computes for retry n equals the iterator's nth wait if both generators are in the same
-    /// state: the state before the nth wait or, for decorrelated jitter, the initial state.
+    /// `delay` computes the iterator's nth wait, given the iterator's random generator as it was before that wait. For
+    /// decorrelated jitter, `delay` needs the generator as it was before the first wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

@@ -72,7 +72,8 @@ struct Arguments {
 enum Command {
     /// Simulate a day of failures and retries on a virtual clock
     ///
-    /// Runs the retry handler's own code. Times are 200ms, 90s, 3h or plain seconds; --seed makes a run repeatable.
+    /// Runs the retry handler's own code. Times are written as 200ms, 90s, 3h or plain seconds; --seed makes a run
+    /// repeatable.
     #[command(
         after_help = simulate::EXAMPLES,
         mut_args(simulate::in_its_part),
@@ -82,14 +83,14 @@ enum Command {
     Simulate(Box<SimulateArguments>),
     /// Show what the retry handler does with recorded messages
     ///
-    /// Prints its decision about each message and the calls it makes. No call leaves this machine; all count as
-    /// accepted.
+    /// Prints the handler's decision about each message and the calls that it would make. No call leaves this machine;
+    /// each counts as accepted.
     #[command(after_help = replay::EXAMPLES)]
     Replay(ReplayArguments),
-    /// Print when each retry of a policy comes, and how many an event gets
+    /// Print when and how often a policy retries an event
     ///
-    /// Follows events that always fail until they are dead-lettered, with the retry handler's own code. The figures of
-    /// a retry cover the events that get that far.
+    /// Runs the retry handler's own code on events that always fail, until they are dead-lettered. The figures of a
+    /// retry cover only the events that reach it.
     #[command(
         after_help = schedule::EXAMPLES,
         mut_arg("non-retryable-errors", naming("The simulated error is TargetDown"))
@@ -113,7 +114,8 @@ enum Command {
     Operate(Box<operate::OperateCommand>),
     /// Open a console in the browser: see waiting events and dead-letters, and act on them
     ///
-    /// Serves it on this machine alone, with your credentials, until Ctrl-C. With --demo, it needs no account.
+    /// Serves the console on this machine only, with your credentials, until you press Ctrl-C. With --demo, the console
+    /// needs no account.
     #[cfg(feature = "console")]
     #[command(after_help = ui::EXAMPLES)]
     Ui(ui::UiArguments),
@@ -180,7 +182,7 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
 }
 
 /// Returns a tip for each subcommand that accepts the refused flag or file. If the refused argument is an operand and
-/// the subcommand `given` accepts operands, returns only a tip that names these operands.
+/// the subcommand `given` accepts operands, returns only a tip that names the accepted operands.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));

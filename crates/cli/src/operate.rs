@@ -20,14 +20,15 @@ use session::run_in_session;
 pub(crate) enum OperateCommand {
     /// Route a function's failures to Comeback: preview, confirm, apply and verify
     ///
-    /// If a run is interrupted, run it again. The function's previous settings are stored in its tags, and `detach`
-    /// restores them.
+    /// If the command is interrupted, run it again. The function's previous settings are stored in its tags, and
+    /// `detach` restores them.
     #[command(after_help = attach::ATTACH_EXAMPLES)]
     Attach(attach::AttachArguments),
     /// Hand a function's failures back to Lambda; waiting events get one more attempt
     ///
-    /// Removes the failure destination at once and exits with 3 while events wait. Run it again once they have left the
-    /// retry queue: it then removes the allow-list entry, the permissions and the recursion setting.
+    /// Removes the failure destination at once, and exits with 3 if events are still waiting. Run the command again
+    /// once they have left the retry queue: it then removes the allow-list entry, the permissions and the recursion
+    /// setting.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachArguments),
     /// Check a deployment and its functions, and name the command that fixes each problem
@@ -44,8 +45,8 @@ pub(crate) enum OperateCommand {
     Waiting(waiting::WaitingArguments),
     /// Show the timeline of one event: its failures, waits and retries
     ///
-    /// Reads the handler's log, which has no line about a success. So after the last retry, this says whether a failure
-    /// followed, and whether the function's own log reports the end of the invocation.
+    /// Reads the handler's log, which does not record successes. So for the last retry, this command says whether a
+    /// failure followed, and whether the function's own log reports the end of the invocation.
     #[command(after_help = trace::EXAMPLES, mut_args(session::without_yes))]
     Trace(trace::TraceArguments),
     /// Pause retries of one function or all, or list who paused what and why
@@ -57,28 +58,29 @@ pub(crate) enum OperateCommand {
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
     ///
-    /// Held events are recalled once the handler has read that the pause is over, which takes about a minute.
+    /// Held events are recalled once the handler has learned that the pause is over, which takes about a minute.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
     /// Retry waiting events of one function or all now, after a fix
     ///
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
-    /// that is sooner. Its message is recalled once the handler has read the request, which takes about a minute; one that
-    /// was moved comes back within 15 minutes. --dry-run shows how many events return by when. Skips events that are paused,
-    /// and, without --key, those that wait because their function asked for it (RetryAfter).
+    /// that is sooner. A hidden message is recalled once the handler has read the request, which takes about a minute;
+    /// a moved message comes back within 15 minutes. --dry-run shows how many events return, and when. Skips paused
+    /// events and, without --key, events whose function asked for the wait (RetryAfter).
     #[command(after_help = request::RETRY_EXAMPLES)]
     Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled
     ///
     /// Nothing is deleted: a cancelled event can be redriven or discarded like any other dead-letter. Without --key,
-    /// this reaches only events that have already failed; with it, also later failures of these events.
+    /// the request reaches only events that have already failed. With --key, it also reaches later failures of these
+    /// events.
     #[command(after_help = request::CANCEL_EXAMPLES)]
     Cancel(request::CancelArguments),
     /// List what operators changed, when and why
     ///
     /// Every change made in a terminal or in the console is recorded as a line in the handler's log group, and stays
-    /// listed for as long as the group keeps that line. A change is recorded when it ends, so one whose program was
-    /// killed is not.
+    /// listed for as long as the group keeps that line. A change is recorded when it ends, so a change is missing if
+    /// its program was killed.
     #[command(after_help = history::EXAMPLES, mut_args(session::without_yes))]
     History(history::HistoryArguments),
     /// List, show, redrive, discard and import dead-letters

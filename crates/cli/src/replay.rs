@@ -45,8 +45,8 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// Recorded SQS event, output of `aws sqs receive-message`, message or failure record, or several as JSON Lines; - is
-    /// standard input
+    /// File with an SQS event, the output of `aws sqs receive-message`, a message or a failure record, or several of
+    /// these as JSON Lines; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Print JSON; the same arguments give the same bytes
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
 }
 
 /// Returns an allow-list, in the format of `TARGET_FUNCTIONS`, with the functions that the messages name. Leaves out
-/// malformed ARNs, because the handler dead-letters their messages under any allow-list.
+/// malformed ARNs, because the handler dead-letters their messages whatever the allow-list.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());

@@ -42,7 +42,7 @@ Examples:
 
 /// Flags that the help of `simulate` shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// Flags that the help of `simulate` shows under *Faults*. A flag that is neither here nor in [`FIRST`] is under
+/// Flags that the help of `simulate` shows under *Faults*. A flag that is neither here nor in [`FIRST`] appears under
 /// *More*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 

@@ -1,5 +1,5 @@
-//! Prints answers on a terminal, and carries out changes: shows the plan, asks the operator, performs the plan and
-//! shows the result.
+//! Prints answers on a terminal, and carries out changes: shows the plan, asks the operator to confirm it, performs it
+//! and shows the result.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -43,8 +43,8 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Formats a block of a layout for the terminal. Returns an empty string for a long list, a note or a warning, which
-/// other functions print.
+/// Formats a block of a layout for the terminal. Returns an empty string for a long list, a note or a warning; other
+/// functions print those.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -198,8 +198,8 @@ fn write<E>(
     })
 }
 
-/// Plans a change, shows the plan, asks the operator, performs the plan and shows the result. `dry_run` is `None` if
-/// the command has no flag `--dry-run`.
+/// Plans a change, shows the plan, asks the operator to confirm it, performs it and shows the result. `dry_run` is
+/// `None` if the command has no `--dry-run` flag.
 pub(crate) async fn change<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,

@@ -124,9 +124,9 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers a valid code with a page that sets the session cookie and continues automatically. A redirect would not
-    /// work: if the redirect began on another site or in a file, the browser would not send the new `SameSite=Strict`
-    /// cookie.
+    /// Answers a valid code with a page that sets the session cookie and then opens the console. A redirect would not
+    /// work: if the operator followed a link on another site or in a file, the browser would not send the new
+    /// `SameSite=Strict` cookie with the redirected request.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {

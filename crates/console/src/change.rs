@@ -243,7 +243,7 @@ impl Performer {
 }
 
 /// Returns the names of the functions that a form offers: those on the allow-list, and those with waiting events. Empty
-/// if the handler's log could not be read.
+/// if the handler's log has not been read.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
         let deployment = &reading.deployment;
@@ -254,7 +254,7 @@ async fn functions(console: &Console) -> BTreeSet<String> {
 }
 
 /// A sentence that says how many of the function's events a pause currently holds. `None` if the form names no
-/// function, or if the handler's log could not be read.
+/// function, or if the handler's log has not been read.
 async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };

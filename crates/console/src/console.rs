@@ -27,8 +27,8 @@ use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
 
-/// The state of the console, which every page receives. axum requires it to be `Send`; a `SendWrapper` is enough,
-/// because all pages run on one thread.
+/// The console's state, which every page receives. axum requires it to be `Send`; a `SendWrapper` is enough, because
+/// all pages run on one thread.
 #[derive(Clone)]
 pub(super) struct Console(SendWrapper<Rc<Shared>>);
 
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// Cached traces. The key is the requested id and a flag. The flag is true if the trace includes the function's log
+    /// Cached traces. The key is the requested id and a flag, which is true if the trace includes the function's log
     /// lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,

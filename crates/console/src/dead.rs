@@ -296,7 +296,7 @@ struct DeadLettersPage {
     frame: Frame,
     scan: String,
     once: String,
-    /// Number of the listed group; empty if the page lists all groups.
+    /// The listed group's number; empty if the page lists all groups.
     group: String,
     what: String,
     range: String,
@@ -307,7 +307,7 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// Selects the page of the list that has the dead-letter at index `from`, or the last page if `from` is too large.
+/// Selects the page of the list that contains the dead-letter at index `from`, or the last page if `from` is too large.
 /// Returns the page's range of indexes, and the first indexes of the previous page and of the next page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;

@@ -26,8 +26,8 @@ pub(super) fn routes() -> Router<Console> {
 pub(super) struct TopicField {
     /// The text in the field.
     pub(super) value: String,
-    /// The topic's ARN, or the reason why the text is not a usable ARN. `None` if the field is empty or the deployment
-    /// could not be read.
+    /// The topic's ARN, or the reason why the text is not a usable ARN. `None` if the field is empty, or if the
+    /// deployment could not be read.
     read: Option<Result<TopicArn, String>>,
 }
 

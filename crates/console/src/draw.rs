@@ -1,5 +1,5 @@
-//! Helpers for the macros in `templates/layout.html`, which draw the output of a command. The helpers return the CSS
-//! class for a tone, a shortened key, and the address of the page for a command.
+//! Helpers for the macros in `templates/layout.html`, which draw the output of a command. The helpers choose the CSS
+//! class for a tone, shorten a key, and find the address of the page for a command.
 
 use std::borrow::Cow;
 

@@ -78,8 +78,8 @@ fn remarks(trace: &Trace) -> impl Iterator<Item = Text> {
     trace.copies().into_iter().chain(trace.unknown_pause())
 }
 
-/// Returns the event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the log
-/// lines of the last failure separately.
+/// Returns the event's steps. They include the function's log lines only if `with_lines` is true; otherwise, the page
+/// shows the log lines of the last failure separately.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
@@ -144,8 +144,8 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
 }
 
-/// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. An event that a
-/// pause holds can only be cancelled.
+/// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. The first path is
+/// `None` if a pause holds the event, because such an event can only be cancelled.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     let Story { key, target, end: StoryEnd::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);

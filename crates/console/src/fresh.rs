@@ -1,4 +1,4 @@
-//! Caches for data read from the account. All tabs share them, so that each source is read at most once every five
+//! Caches for data read from the account. All tabs share the caches, so each source is read at most once every five
 //! seconds.
 
 use std::cell::{Cell, RefCell};
@@ -58,7 +58,7 @@ impl<T> Default for Fresh<T> {
 
 impl<T> Fresh<T> {
     /// The cached value if it is fresh; otherwise the result of `read`. `read` receives the previous value, or `None`
-    /// for the first read and after a failed one.
+    /// if there was no previous read or if that read failed.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,
@@ -86,8 +86,8 @@ pub(super) struct Behind<T> {
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes made to the account so far. `changes_read` is the value that this number had when the last
-    /// finished read began.
+    /// Number of changes made to the account so far. `changes_read` is what this number was when the last finished read
+    /// began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -105,8 +105,8 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` while the first read is in progress. If the value is not fresh, `read` updates it in the
-    /// background, even if the browser disconnects.
+    /// The last value; `None` while the first read is in progress. If the value is not fresh, starts `read` in the
+    /// background to replace it. The read continues even if the browser disconnects.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
         now: impl Fn() -> Timestamp + 'static,

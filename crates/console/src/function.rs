@@ -1,4 +1,4 @@
-//! The page of one function with its policy, schedule, waiting events and findings, and the page that lists functions.
+//! The page that lists functions, and the page about one function: its policy, schedule, waiting events and findings.
 
 use askama::Template;
 use axum::Router;

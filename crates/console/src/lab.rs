@@ -164,8 +164,8 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Returns a button that sets an outage and keeps the policy and the load: the button's label and path, and true if the
-/// page shows this outage now.
+/// Returns a button that sets an outage and keeps the policy and the load. The three values are the button's label, its
+/// path, and whether the page already shows this outage.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));

@@ -10,8 +10,8 @@
 //! | `console` | the state that all pages share: the account, the data read from it, the changes in progress |
 //! | `fresh` | caches for data read from the account, so that pages are fast and calls to AWS are rare |
 //! | `page` | a request as a page receives it, the frame around every page, failures |
-//! | `change` | plans a change, asks about the plan, and performs it |
-//! | `forms` | the forms of changes, except those to dead-letters |
+//! | `change` | plans a change, asks the operator to confirm the plan, and performs the change |
+//! | `forms` | the forms for changes, except changes to dead-letters |
 //! | `draw` | helpers for the macros in `templates/layout.html`, which draw answers |
 //! | `work` | performs changes in the background, each only once |
 //! | `progress` | the page of a change that is being performed |
@@ -25,19 +25,20 @@
 //!
 //! `overview` is the example.
 //!
-//! 1. Add a file with `pub(super) fn routes() -> Router<Console>`, and merge its routes in `routes`. The route of a
-//!    page that only reads is `page(…)`, which answers GET. A handler is an
-//!    `async fn(Visit) -> Result<Response, Problem>`. It may use everything in `comeback_operate`, including types that
-//!    are not `Send`, because all pages run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
+//! 1. Add a file with `pub(super) fn routes() -> Router<Console>`, and merge its routes in `routes`. For a page that
+//!    only reads, use the route `page(…)`, which answers GET. A handler is an `async fn(Visit) -> Result<Response,
+//!    Problem>`. It may use everything in `comeback_operate`, including types that are not `Send`, because all pages
+//!    run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
 //! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
 //!    `visit.frame(…)`. The macros in `layout.html` draw an answer: `blocks` draws all of it; `text`, `facts`, `grid`
-//!    and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and boxes. The macro
-//!    `copy` draws text with a Copy button. Charts are [`figure`](comeback_rehearsal::figure)s, which display
-//!    themselves (`|safe`). An element with `data-refresh` and an `id` refreshes every five seconds, so keep forms
-//!    outside it. Add the page to `NAVIGATION`.
-//! 3. Read values with `comeback_operate`, as the operator that `console.asking()` returns. If a read is slow, or if
-//!    the page refreshes, cache the value in a `fresh::Fresh` in `Console`, so that all tabs share one read in five
-//!    seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
+//!    and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and checkboxes. The
+//!    macro `copy` draws text with a Copy button. A chart is a [`figure`](comeback_rehearsal::figure); output it with
+//!    `|safe`. An element with `data-refresh` and an `id` is refreshed every five seconds, so keep forms outside such
+//!    elements. Add the page to `NAVIGATION`.
+//! 3. Read values with `comeback_operate`, through the `Operator` that `console.asking()` returns. If a read is slow,
+//!    or if the page refreshes, cache the value in a `fresh::Fresh` in `Console`, so that all tabs share one read every
+//!    five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters
+//!    visible.
 //! 4. A change is a `change::ChangeForm`, as in `forms`. It has the form's fields, and a function that makes a change
 //!    from their values. GET shows the plan, and POST performs the change.
 

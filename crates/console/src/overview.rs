@@ -97,12 +97,12 @@ struct Row {
     /// Path of the plan to retry the function's events now; `None` if no event is waiting, if all are due soon, or if
     /// the function is paused.
     retry: Option<String>,
-    /// The button *Pause* or *Resume* with its path; `None` if the function is paused only by a pause that covers every
-    /// function or a pattern.
+    /// The button *Pause* or *Resume* with its path; `None` if the function is paused, but only together with other
+    /// functions (by a pause for every function or for a pattern).
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours. Each step has a bar for failures above the middle and a bar for
+/// A small chart of a function's last three hours. Each time step has a bar for failures above the middle and a bar for
 /// retries below it.
 struct Spark {
     bars: Vec<Bar>,

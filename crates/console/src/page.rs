@@ -71,7 +71,8 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing in the account, such as a download. A read-only console accepts it too.
+/// A POST route for a form that changes nothing in the account, such as a download. Even a read-only console accepts
+/// such a form.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -184,8 +185,8 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page with the title `title`. `at` is the time when the page's figures were read; `None` for a
-    /// page that does not refresh them.
+    /// The frame of a page with the title `title`. `at` is the time when the page's figures were read; `None` if the
+    /// page does not refresh its figures.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),

@@ -1,4 +1,4 @@
-//! The search in the header of every page. A search for a key, request id, function or error opens the page about it.
+//! The search in the header of every page. A search for a key, request id, function or error opens the matching page.
 
 use axum::Router;
 use axum::response::Response;

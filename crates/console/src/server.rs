@@ -1,7 +1,7 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves only one request, so its time and memory are limited. At most 32 connections are open at a
-//! time, which is enough for one user.
+//! Each connection serves only one request, which limits the connection's time and memory. At most 32 connections are
+//! open at a time, which is enough for one user.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -36,8 +36,8 @@ use comeback_operate::clock::now;
 pub(super) const CONNECTIONS: usize = 32;
 /// Longest wait for a request's headers. Browsers send headers immediately.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest pause while a request's body arrives. A form arrives immediately, but an upload through a tunnel may stall
-/// for a while.
+/// Longest time without any data while a request's body is being received. A form arrives immediately, but an upload
+/// through a tunnel may stall for a while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// Longest time for one request and its answer. A page that searches a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
@@ -125,7 +125,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks the rules for every request, whether it has a session or not: a local host name, the method (GET or POST)
+/// Checks the rules that apply to every request, with or without a session: a local host name, the method (GET or POST)
 /// and, for POST, the origin of the form.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
@@ -162,8 +162,8 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page with the same host and port. Browsers send the page's host and port with
-/// every form, in the header `Origin`.
+/// Returns true if a form was sent from a page whose host and port are `host`. Browsers send the page's host and port
+/// with every form, in the `Origin` header.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

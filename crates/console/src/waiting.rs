@@ -180,8 +180,8 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", report.at()), report, counts, ..shell })
 }
 
-/// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan gets the filter;
-/// otherwise it gets the keys of the events.
+/// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan's address contains the
+/// filter; otherwise, it contains the keys of the events.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let path = match fields.get("do") {
@@ -223,7 +223,7 @@ struct PageOf<'a> {
 
 impl PageOf<'_> {
     /// Returns the selection of events to list: the filter in the address, and the range of matching events on this
-    /// page. The error names the field that is wrong.
+    /// page. The error names the invalid field.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;

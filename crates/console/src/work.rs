@@ -272,8 +272,8 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress and waits until they have ended. By then, all messages that they had received are
-    /// visible again.
+    /// Stops all changes in progress and waits until they have ended. By then, every message that these changes had
+    /// received is visible again.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {

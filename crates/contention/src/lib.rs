@@ -1,9 +1,9 @@
 //! The contention study: N clients update one row under optimistic concurrency, and each client backs off after a
 //! refused write. The study measures what each kind of jitter costs and saves.
 //!
-//! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's version
-//! and sends it along with its write. The server refuses the write if another client has written since the read. A
-//! refused client backs off, and then reads again.
+//! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's
+//! version, and includes this version in its write. The server refuses the write if another client has written since
+//! the read. A refused client backs off, and then reads again.
 //!
 //! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)| to arrive. A run ends when
 //! every client has the answer to an accepted write. Only writes count as calls.

@@ -77,8 +77,8 @@ impl Draws for Stream {
 /// Simulates one run, with one event per call. `reference::run` simulates the same run with one event per message.
 ///
 /// When a write arrives, the server accepts it unless it has accepted another write since the client's read. One event
-/// therefore covers all steps from one of a client's writes to the next: answer, wait, read, version and write. A run
-/// has a quarter as many events as a run of `reference::run`. Both functions simulate the same model, but they draw the
+/// therefore covers all steps between two writes of a client: answer, wait, read, version and write. A run has a
+/// quarter as many events as a run of `reference::run`. Both functions simulate the same model, but they draw the
 /// random numbers in different orders.
 pub(crate) fn run(
     clients: u32,

@@ -45,8 +45,8 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait, in ms, after a client's next refused write. `memory` is kept from one of the client's refused
-    /// writes to the next: it holds the last ceiling or, for [`Strategy::Decorrelated`], the last wait. Its initial
+    /// Returns the wait, in ms, after a client's next refused write. `memory` carries state from one refused write of
+    /// the client to the next: it holds the last ceiling or, for [`Strategy::Decorrelated`], the last wait. Its initial
     /// value must be [`BASE_MS`]. `uniform(low, high)` is called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {

@@ -62,9 +62,9 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, all runs of a [`Point`] share one random stream. The report then equals, to
-    /// the last digit, the output of a Python program that implements the published model and uses the same seed.
-    /// Without `reference`, each run has its own stream.
+    /// Checks the points. If `reference` is true, all runs of a [`Point`] share one random stream. The report then
+    /// equals, to the last digit, the output of a Python program that implements the published model and uses the same
+    /// seed. If `reference` is false, each run has its own stream.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl Study {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point on rayon's threads. The report does not depend on the number of threads. From time to time,
-    /// calls `progress` with the work done since the previous call.
+    /// Runs every point on rayon's threads. The report does not depend on the number of threads. Calls `progress` from
+    /// time to time with the work done since the last such call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;

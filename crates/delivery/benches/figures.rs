@@ -2,7 +2,8 @@
 //! comeback-delivery --bench figures`.
 //!
 //! The services are simulated on tokio's paused clock, so the numbers of calls and seconds are the same on any machine.
-//! Each row about memory comes from a separate process, and shows the peak that Linux reports for it (`VmHWM`).
+//! Each row about memory comes from a separate process, and shows the peak that Linux reports for that process
+//! (`VmHWM`).
 
 use std::process::Command;
 
@@ -59,7 +60,7 @@ async fn figures() {
 }
 
 /// Measures deliveries through services that accept only part of each call. In the printed table, `least` is the
-/// shortest possible time for the entries that exceed the service's burst.
+/// shortest possible time for the entries that exceed the service's burst capacity.
 async fn partly_throttled() {
     println!(
         "\n{:<44}{:>10}{:>8}{:>8}{:>9}{:>9}{:>7}",

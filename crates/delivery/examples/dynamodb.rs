@@ -1,4 +1,4 @@
-//! Puts two hundred items into a table with the string key `id`, and deletes every second item.
+//! Puts two hundred items into a table with the string key `id`, and deletes every other item.
 //!
 //! `cargo run -p comeback-delivery --features dynamodb --example dynamodb -- TABLE`
 

@@ -1,5 +1,5 @@
-//! The board holds the state of each entry in a delivery. It decides which entries to send, retry or give up. It never
-//! waits.
+//! The board holds the state of each entry in a delivery. It decides which entries to send, which to retry and which to
+//! hand back. It never waits.
 
 mod answers;
 
@@ -53,8 +53,8 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls that carried the entry, including calls under way.
     calls: u64,
-    /// Number of calls that carried the entry without using up a retry: the call was refused as a whole and halved, or
-    /// the service throttled this entry but accepted others.
+    /// Number of calls that carried the entry without using up a retry. Either the call was refused as a whole and
+    /// halved, or the service throttled this entry but accepted others.
     free: u64,
     place: Place,
     /// The last error returned for the entry.
@@ -151,9 +151,9 @@ impl<E, R> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch, of at most `most` entries. A half of a refused call is a batch of its own. Halves come
-    /// after all other batches, because one bad entry must not hold up the rest. If the service may be refusing every
-    /// entry, halves come first, because the answers to the halves settle the question.
+    /// Takes the next batch, of at most `most` entries. Each half of a refused call is a batch of its own. Usually,
+    /// halves come after all other batches, because one bad entry must not hold up the rest. If the service may be
+    /// refusing every entry, halves come first, because their answers show whether it really does.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };

@@ -1,7 +1,7 @@
 //! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! An adapter sends through the caller's own client and switches off the SDK's retries for each call. A new client
-//! without retries would open new connections.
+//! For each call, an adapter uses the caller's own client with the SDK's retries switched off. A second client, without
+//! retries, would open its own connections.
 
 use std::error::Error;
 use std::time::Duration;
@@ -31,11 +31,11 @@ pub(crate) use send_once;
 
 /// Converts an AWS SDK error into a [`ServiceError`]. The error's kind decides whether a sender retries.
 ///
-/// The kind follows from the service's error code or, if that is unknown, from the HTTP status. Without a response, the
-/// request may have arrived, so the error is transient. A request that could not be built is refused. A request that
-/// could not be signed for lack of credentials is denied. A 4xx with an unknown code is refused. A 4xx without a code
-/// comes from something between the client and the service, and its kind is unknown. A 413 always means that the
-/// request is too large.
+/// The kind follows from the service's error code or, if that is unknown, from the HTTP status. If there was no
+/// response, the request may have arrived, so the error is transient. A request that could not be built is refused. A
+/// request that could not be signed because there are no credentials is denied. A 4xx with an unknown code is refused.
+/// A 4xx without a code comes from something between the client and the service, so the error's kind is unknown. A 413
+/// always means that the request is too large.
 ///
 /// If the response requests a pause (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds), the pause
 /// is in [`ServiceError::retry_after`].
@@ -79,9 +79,9 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// Builds the answer for one entry from its own result. A result with an error code is a failure. A result with an id
-/// is a success. A result with neither counts as no answer. An entry with an unknown code is retried. The service's
-/// counts of failures are ignored.
+/// Builds the answer for one entry from the service's result for that entry. A result with an error code is a failure;
+/// if the code is unknown, the entry is retried. A result with an id but no code is a success. A result with neither
+/// counts as no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> EntryAnswer<R> {
     match (code, receipt) {

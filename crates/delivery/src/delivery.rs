@@ -16,8 +16,8 @@ use crate::sender::Sender;
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Delivers every entry, or hands it back with the cause of its failure.
     ///
-    /// Dropping this future loses the entries not delivered by then. To end a delivery early and keep its entries, use
-    /// [`send_until`](Self::send_until).
+    /// Dropping this future loses the entries that have not been delivered yet. To end a delivery early and keep its
+    /// entries, use [`send_until`](Self::send_until).
     ///
     /// # Errors
     ///

@@ -167,7 +167,7 @@ fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> EntryAnswer {
 
 impl BatchWriteItem {
     /// Sends the write requests, and returns the keys that DynamoDB left unprocessed. A response without a list of
-    /// unprocessed items means that all were processed.
+    /// unprocessed items means that all items were processed.
     async fn send(
         &self,
         requests: HashMap<String, Vec<WriteRequest>>,

@@ -5,14 +5,15 @@
 //! and returns the time to wait.
 //!
 //! While the service accepts only part of each call, the next call is about as large as the accepted part. The rate of
-//! entries falls much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that
-//! share is small, by the whole share if it is large, and at most once for concurrent calls. The rate rises as TCP's
-//! window does ([RFC 5681], section 3.1): it doubles up to the rate at which the service last accepted part of a call,
-//! and rises in equal steps from there. So the rate stays within a few percent of the service's own rate, and returns
-//! to it soon after an outage.
+//! entries falls much as the window of DCTCP does ([RFC 8257], section 3.3): by about half of the throttled share if
+//! that share is small, and by almost the whole share if it is large. Calls that run at the same time lower the rate
+//! only once. The rate rises as TCP's window does ([RFC 5681], section 3.1): it doubles up to the rate at which the
+//! service last accepted part of a call, and rises in equal steps from there. So the sender's rate stays within a few
+//! percent of the rate that the service allows, and recovers soon after an outage.
 //!
-//! Once the service accepts whole calls, calls grow again. The gap between them grows too, up to half a second: ten
-//! entries once a second need fewer calls than one entry ten times a second.
+//! Once the service accepts whole calls again, the calls become larger, and the gaps between them become longer, up to
+//! half a second. This saves calls: sending ten entries once a second takes fewer calls than sending one entry ten
+//! times a second.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
@@ -32,8 +33,8 @@ const LONGEST_STEP: Duration = Duration::from_millis(100);
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
-/// While the gap between calls is shorter than `COMFORTABLE`, each successful call lets the next call grow by this
-/// factor.
+/// While the gap between calls is shorter than `COMFORTABLE`, each successful call raises the maximum size of the next
+/// call by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
 /// If the service requests a pause, the sender pauses for at most its own next wait plus this time. Otherwise, a
@@ -102,8 +103,8 @@ pub(crate) struct Pace {
     gap: f64,
     /// Seconds per entry when the service last accepted only part of a call; `None` if that has not happened yet.
     known: Option<f64>,
-    /// Seconds per entry of the last call that the service accepted entirely; `None` if an entry has been throttled
-    /// since.
+    /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
+    /// since then.
     good: Option<f64>,
     /// Number of consecutive calls in which every entry was throttled.
     nothing: u32,
@@ -163,8 +164,8 @@ impl Pace {
         pause
     }
 
-    /// Adjusts the pace after a call that began in `round` and carried `entries` entries. The service throttled all but
-    /// `taken` of them.
+    /// Adjusts the pace after a call that began in `round` and carried `entries` entries. The service accepted `taken`
+    /// of the entries, and throttled the others.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
             // The call began before the rate fell, so its answer says nothing about the new rate.
@@ -235,8 +236,8 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Simulates the answer to a full call: the service accepts a share of the entries. `part` is this share, from
-        /// 0 to 1.
+        /// Simulates the answer to a full call. `part` is the share of the entries that the service accepts, from 0 to
+        /// 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

@@ -29,8 +29,9 @@ pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 impl Sender {
     /// Makes a sender for the stream with this name or ARN. The client's own retries are switched off.
     ///
-    /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default, a stream accepts 1 MiB,
-    /// and refuses a whole call if one record is larger; the other records are then sent again in halves.
+    /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default, a stream accepts records
+    /// of up to 1 MiB. If one record is larger, the stream refuses the whole call, and the sender sends the records
+    /// again in halves.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }

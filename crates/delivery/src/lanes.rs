@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A group of entries that must stay in order, such as a FIFO queue's message group or the writes to one DynamoDB item.
-/// The entries are sent one at a time, in the order of the input, never two in one call. When an entry is given up, the
-/// entries behind it are given up too ([`EntryError::Behind`](crate::EntryError::Behind)): sending them would change
-/// the order.
+/// By default, the entries are sent one at a time, in the order of the input. When the sender gives up on an entry, it
+/// also gives up on the entries behind it ([`EntryError::Behind`](crate::EntryError::Behind)), because sending them
+/// would change the order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,
@@ -25,25 +25,26 @@ impl Lane {
         Self { name: name.into(), together: false, last_wins: false }
     }
 
-    /// Allows several entries of this lane in one call, for a service that keeps their order. Still, only one call at a
-    /// time carries entries of the lane. If the service accepts a later entry but not an earlier one, the earlier entry
-    /// is given up ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), and so are the entries behind it.
+    /// Allows several entries of this lane in one call, for a service that keeps their order. Even so, only one call at
+    /// a time carries entries of the lane. If the service accepts a later entry but not an earlier one, the sender
+    /// gives up on the earlier entry ([`EntryError::Overtaken`](crate::EntryError::Overtaken)) and on the entries
+    /// behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }
     }
 
-    /// Declares that only the last entry of the lane matters in the end. When an entry is given up, the entries behind
-    /// it are still sent.
+    /// Declares that only the last entry of the lane matters. When the sender gives up on an entry, it still sends the
+    /// entries behind it.
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
     }
 }
 
-/// The entries of each lane that have no outcome yet, in order. With `default()`, giving up an entry does not affect
-/// entries added later. With [`remembering`](Self::remembering), giving up an entry closes its lane to entries added
-/// later.
+/// For each lane, the entries that have no outcome yet, in order. With `default()`, giving up on an entry does not
+/// affect entries added later. With [`remembering`](Self::remembering), giving up on an entry closes its lane to
+/// entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,

@@ -8,7 +8,7 @@
 //!
 //! Build a sender once per queue, table, stream or bus, and use it for any number of deliveries.
 //!
-//! | feature | sends by | entries per call | bytes per call | bytes per entry |
+//! | feature | API call | entries per call | bytes per call | bytes per entry |
 //! |---|---|---|---|---|
 //! | `sqs` | `SendMessageBatch` | 10 | 1 MiB | 1 MiB |
 //! | `sqs` | `ChangeMessageVisibilityBatch`, `DeleteMessageBatch` | 10 | | |
@@ -25,9 +25,9 @@
 //!   panics. To end a delivery early, use [`Sender::send_until`] instead of dropping its future.
 //! - **At least once.** An entry is sent again only if the service reported that the entry failed, or if the service
 //!   did not answer. If it did not answer, the entry may arrive twice.
-//! - **Only errors that may be temporary are retried**: throttles, transient errors and unknown ones
+//! - **Only errors that may be temporary are retried**: throttling, transient errors and unknown errors
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits the number of retries.
-//! - **Halves cost few calls.** If the service refuses a whole call, its entries are sent again in halves. Finding one
+//! - **Bad entries cost few calls.** If the service refuses a whole call, the call is sent again in halves. Finding one
 //!   bad entry among *n* takes about 2 · log₂ *n* calls. If all *n* entries are bad, finding them takes 2 · *n* − 1
 //!   calls. Halves are sent without a wait, and do not use up retries.
 //! - **If every entry is refused, the delivery ends.** Every entry is handed back ([`EntryError::Halted`]) if the
@@ -40,8 +40,8 @@
 //!   sent.
 //! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries may arrive in any order.
 //!   Only the entries of one [`Lane`] keep their order. A lane is a FIFO queue's message group, or a DynamoDB item.
-//! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes. A
-//!   [`ServiceError`]'s message is the service's own, and may quote an entry.
+//! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes.
+//!   However, the message of a [`ServiceError`] comes from the service, and may quote an entry.
 //!
 //! # Files
 //!

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 /// A service's answer for one entry: its receipt, or an error.
 pub type EntryAnswer<R = ()> = Result<R, ServiceError>;
 
-/// A batch API of a service. It defines the entries, their sizes and limits, and how to make one call. The sender packs
+/// Describes a batch API of a service: its entries, their sizes and limits, and how to make one call. The sender packs
 /// the entries into calls, and retries failed entries.
 pub trait Operation {
     /// One item of a batch, such as a message or a record.
@@ -30,12 +30,12 @@ pub trait Operation {
         self.size(entry)
     }
 
-    /// Checks an entry before it is sent. An entry that the service is certain to refuse, alone or with its whole call,
-    /// is handed back unsent as [refused](crate::EntryError::Refused).
+    /// Checks an entry before it is sent. An entry that fails the check is handed back as
+    /// [refused](crate::EntryError::Refused) without being sent.
     ///
     /// # Errors
     ///
-    /// Fails with the reason if the service would refuse the entry.
+    /// Fails with the reason if the service is certain to refuse the entry, or a whole call that contains it.
     fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
         Ok(())
     }
@@ -70,10 +70,10 @@ pub struct ServiceError {
     /// The service's error code, such as `AccessDeniedException`; empty if the error has no code.
     pub code: String,
     /// The service's message, or the chain of causes if there was no response. **The message may quote an entry**: log
-    /// it only if you know that this service never does so.
+    /// the message only if you know that this service never quotes entries.
     pub message: String,
-    /// The pause that the service requested, if any. The sender does not start a call before the pause ends, but waits
-    /// at most 5 s longer than it would have without the request.
+    /// The pause that the service requested, if any. The sender starts no call during the pause, but waits at most 5 s
+    /// longer than it would have waited without the request.
     pub retry_after: Option<Duration>,
     /// True if it is certain that only some entries of the call caused the refusal.
     pub(crate) is_of_some: bool,
@@ -90,8 +90,8 @@ pub enum ErrorKind {
     Transient,
     /// An error of unknown meaning. The entry is retried.
     Unknown,
-    /// The request or the entry is wrong, and a retry cannot succeed. A call of several entries is sent again in
-    /// halves.
+    /// The request or the entry is wrong, and a retry cannot succeed. If a whole call with several entries is refused,
+    /// the call is sent again in halves.
     Refused,
     /// Permissions, credentials or keys are missing or wrong, and someone must correct them. If a whole call is denied,
     /// the delivery ends.
@@ -99,7 +99,7 @@ pub enum ErrorKind {
     /// The queue, table, stream, bus or function does not exist. If a whole call fails for this reason, the delivery
     /// ends.
     Missing,
-    /// The request is over a size limit of the service. A call of several entries is sent again in halves.
+    /// The request exceeds a size limit of the service. A call with several entries is sent again in halves.
     TooLarge,
     /// The operation panicked, which is a bug. The entry may have arrived.
     Panicked,

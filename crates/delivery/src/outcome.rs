@@ -16,8 +16,8 @@ pub struct Delivered<R = ()> {
     pub retries: u64,
 }
 
-/// Error of a delivery in which some entries were not delivered. It holds each undelivered entry with its error, in the
-/// order of the input.
+/// Error of a delivery in which some entries were not delivered. Holds the undelivered entries, each with its own
+/// error, in the order of the input.
 ///
 /// The error can be logged: its `Display` and `Debug` forms do not contain any entries.
 #[derive(PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub enum EntryError {
     /// entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
-    /// A call with other entries failed with this error and ended the delivery before this entry was sent, or sent
+    /// A call with other entries failed with this error and ended the delivery before this entry could be sent, or sent
     /// again. Possible causes: a permission, the credentials or the queue itself is missing; the service refuses every
     /// entry; or every call failed until retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]

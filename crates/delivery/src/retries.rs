@@ -11,11 +11,12 @@ use comeback_backoff::Backoff;
 ///
 /// An entry does not use up a retry if it is sent again in one half of a call that was refused as a whole, or if the
 /// service throttled it but accepted other entries of the same call. A throttled entry that has been in n calls is sent
-/// again after the nth wait, or after the last wait if there are fewer.
+/// again after the nth wait, or after the last wait if there are fewer than n waits.
 ///
-/// The default is 5 retries. Each wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full
+/// The default is 5 retries. The nth wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full
 /// jitter](comeback_backoff::Jitter::Full)), on average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws
-/// its own waits, and the operating system seeds the draws, so that senders that fail together do not retry together.
+/// its own waits, and the operating system seeds the draws, so senders that fail at the same time do not retry at the
+/// same time.
 #[derive(Clone)]
 pub struct Retries {
     /// Returns the waits before the retries of one failed batch.
@@ -26,8 +27,8 @@ const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// No retries: every entry is sent once, even if it is throttled. Only calls that are refused as a whole are sent
-    /// again, in halves.
+    /// No retries: every entry is sent once, even if it is throttled. However, a call that is refused as a whole is
+    /// sent again in halves.
     pub fn none() -> Self {
         Self::of([])
     }

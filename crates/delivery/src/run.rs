@@ -182,8 +182,7 @@ where
         self.entering.set(Fuse::terminated());
     }
 
-    /// Returns true once a batch that is not full has waited for `linger`. The first use of this function starts the
-    /// wait.
+    /// Returns true once a batch that is not full has waited for `linger`. Starts this wait if it has not started yet.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
@@ -193,8 +192,8 @@ where
     }
 }
 
-/// Polls the call once, so that the call begins right after the check of the deadline. Returns the call's output, or
-/// the future if it is still pending.
+/// Polls the call once, so that the call begins right after the deadline was checked. Returns the call's output, or the
+/// future if it is still pending.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {

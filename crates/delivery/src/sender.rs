@@ -9,7 +9,7 @@ use crate::gate::Gate;
 use crate::operation::{Operation, ServiceError};
 use crate::retries::Retries;
 
-/// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any number of
+/// Delivers entries through a batch API. Build one sender per queue, table, stream or bus, and use it for any number of
 /// deliveries, including concurrent ones. Deliveries and clones of the sender share one [limit](Self::concurrency) on
 /// concurrent calls, and slow down together when the service throttles.
 pub struct Sender<O, S> {
@@ -74,9 +74,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` receives the length of the sender's pause
-    /// and the service's error. The pause is as long as the service requested, but at most 5 s longer than the sender
-    /// would have waited anyway. A panic in `tell` is caught.
+    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` receives how long the sender pauses, and
+    /// the service's error. The pause is as long as the service requested, but at most 5 s longer than the sender would
+    /// have waited anyway. A panic in `tell` is caught.
     #[must_use]
     pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
         Self { on_pause: Some(Arc::new(tell)), ..self }

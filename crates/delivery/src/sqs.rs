@@ -2,9 +2,9 @@
 //!
 //! On a FIFO queue (a queue with a name that ends in `.fifo`), the messages of one group are sent one at a time, in the
 //! order of the input. When the sender gives up on a message, it also gives up on the messages behind it in the group.
-//! A message without a group is rejected without being sent. A message with a deduplication id arrives once, even if it
-//! is sent again because an answer was lost. A standard queue does not keep messages in order, and a message that is
-//! sent again may arrive twice.
+//! Such a queue requires groups: a message without a group is rejected without being sent. On such a queue, a message
+//! with a deduplication id arrives only once, even if it is sent again because an answer was lost. A standard queue
+//! does not keep messages in order, and a message that is sent again may arrive twice.
 
 use std::time::Duration;
 
@@ -77,11 +77,11 @@ pub struct Message {
     pub group_id: Option<String>,
     /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
-    /// Time until the message can be received. A delayed message is not in flight. SQS refuses more than 15 minutes,
-    /// and any delay on a FIFO queue. `None` uses the queue's own delay.
+    /// Time until the message can be received. A delayed message is not in flight. SQS refuses a delay of more than 15
+    /// minutes and, on a FIFO queue, any delay. `None` uses the queue's own delay.
     pub delay: Option<Duration>,
-    /// `AWSTraceHeader`, the only system attribute that a sender can set: it links the message to an X-Ray trace. It
-    /// does not count towards the message's size.
+    /// `AWSTraceHeader`, the only system attribute that a sender can set: it links the message to an X-Ray trace. The
+    /// attribute does not count towards the message's size.
     pub trace_header: Option<String>,
 }
 
@@ -354,7 +354,7 @@ mod tests {
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
     /// Makes a client whose requests get these responses in turn; the last response repeats. The client's own retries
-    /// are on. Also returns the list in which its requests are recorded.
+    /// are on. Also returns the list in which the client's requests are recorded.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();

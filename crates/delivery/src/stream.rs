@@ -33,7 +33,7 @@ struct Request<O: Operation> {
 type Reply<O> = async_channel::Sender<Settled<<O as Operation>::Entry, <O as Operation>::Receipt>>;
 
 impl<O: Operation> Batcher<O> {
-    /// Delivers the entry in a call with other entries, and waits until the entry is delivered.
+    /// Delivers the entry in a call with other entries, and waits for the outcome.
     ///
     /// If this future is dropped, the entry may still be delivered.
     ///
@@ -64,18 +64,18 @@ impl<O: Operation> fmt::Debug for Batcher<O> {
 }
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers the entries of a stream, and yields each outcome as it is decided: delivered, or handed back with an
-    /// error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
+    /// Delivers the entries of a stream, and yields each outcome as soon as it is known: delivered, or handed back with
+    /// an error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
     /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without
-    /// an outcome) at any time. At this number, or while the caller does not take outcomes, the stream is not polled. A
-    /// full batch is sent immediately. If the stream has no further entry ready, the batch is sent after
-    /// [`linger`](Self::linger), by default immediately.
+    /// an outcome) at any time. While this many are open, or while the caller does not take outcomes, the stream is not
+    /// polled. A full batch is sent immediately. Any other batch is sent after [`linger`](Self::linger), by default as
+    /// soon as the stream has no further entry ready.
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open at that time
     /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
-    /// sending them is pointless, stop taking outcomes, or end the stream. Once an entry of a [`Lane`](crate::Lane) is
-    /// given up, the rest of the lane is given up too, including entries that the stream yields later.
+    /// sending them is pointless, stop taking outcomes, or end the stream. When the sender gives up on an entry of a
+    /// [`Lane`](crate::Lane), it also gives up on the rest of the lane, including entries that the stream yields later.
     ///
     /// Calls make no progress while the caller does not poll for outcomes, but they still count towards the sender's
     /// limit. Do not await another delivery of the same sender between two outcomes; spawn it instead.
@@ -118,9 +118,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// future ends once the batcher and all its clones are dropped and every entry is delivered or handed back.
     ///
     /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
-    /// a [stream](Self::send_stream). Up to 64 more entries can queue; beyond this number, [`Batcher::send`] waits. If
-    /// the future is dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is given up, the open
-    /// entries behind it are given up too, but entries added later are sent.
+    /// a [stream](Self::send_stream). Up to 64 more entries can be queued; after that, [`Batcher::send`] waits. If the
+    /// future is dropped, each entry is handed back. When the sender gives up on an entry of a [`Lane`](crate::Lane),
+    /// it also gives up on the open entries behind it, but sends entries that are added later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates its whole capacity when it is created.
         let (requests, received) = bounded(self.window().min(64));

@@ -1,6 +1,6 @@
-//! The AWS account as the handler sees it: the trait `Account`, and the wrapper that makes the calls for a batch. If
-//! a call fails, the engine decides what to do with the message. An implementation of `Account` decides how many API
-//! calls to make, and retries failed calls until the deadline.
+//! The AWS account as the handler sees it: the trait `Account`, and the wrapper that makes the calls for a batch. An
+//! implementation of `Account` decides how many API calls to make, and retries failed API calls until the deadline. The
+//! engine decides what to do with a message whose call failed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,9 +49,9 @@ pub(crate) const CONCURRENT_INVOKES: usize = 10;
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// The AWS calls that the handler makes. Each call that acts on messages takes the messages as a parameter.
+/// The AWS calls that the handler makes.
 ///
-/// The parameter `past_deadline` returns true once it is too late to start an API call. An implementation must call it
+/// The parameter `past_deadline` returns true once it is too late to start an API call. Implementations must check it
 /// before each API call.
 pub trait Account {
     /// Hides messages on the retry queue, each with its own visibility timeout. Returns one result per message, in
@@ -285,7 +285,7 @@ impl<A: Account> BatchAccount<'_, A> {
     }
 
     /// Makes a call, and maps the id of each message to its result. The account returns the results in the order of
-    /// `records`. If a result is missing, `failed` turns the reason into an error.
+    /// `records`. If a result is missing, `failed` turns the reason for this into an error.
     async fn answers<'r, E>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,

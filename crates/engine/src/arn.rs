@@ -261,8 +261,7 @@ impl PolicyPattern {
         }
     }
 
-    /// Limits a bare name to functions in the retry queue's account and region. The handler runs in the same account
-    /// and region.
+    /// Limits a bare name to functions in the retry queue's account and region, where the handler also runs.
     pub(crate) fn set_home(&mut self, queue: &QueueArn) {
         if let Self::Name { home, .. } = self {
             *home = Some((queue.account.clone(), queue.region.clone()));

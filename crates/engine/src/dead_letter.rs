@@ -24,8 +24,7 @@ pub struct Reason {
     /// The reason's code, for filtering and counting.
     #[serde(rename = "reason")]
     pub code: ReasonCode,
-    /// The explanation for people. It may quote the value that was found and the limit that it exceeded, but it never
-    /// contains the payload.
+    /// A human-readable explanation. It may quote a value and the limit that the value exceeds, but never the payload.
     pub detail: String,
 }
 
@@ -208,8 +207,8 @@ impl DeadLetter {
         if wrapped.size() <= SQS_MESSAGE_BYTES { wrapped } else { Self::received(record, reason, []) }
     }
 
-    /// Creates the dead-letter for a message that could not be parsed. The dead-letter has the message's body verbatim
-    /// and the sender's attributes, which may show what kind of message it is.
+    /// Creates the dead-letter for a message that could not be parsed. The dead-letter has the message's unchanged
+    /// body. It also has the sender's attributes, because they may show what kind of message it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);

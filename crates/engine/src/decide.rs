@@ -11,10 +11,11 @@
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only rule 4's limit of 13 days and 12 hours counts from the copy's own `SentTimestamp`.
 //!
-//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for another 1,344 s after the
-//! handler has noticed the end of the pause, because the handler may need that long to check every held event. The
-//! rules assume that the handler notices the end as late as it can: after the longest interval between two reads of
-//! the pauses. If that time is in the future, or if the pause is still open, the rules use the current time instead.
+//! `MAX_AGE` counts from *t0*. Its clock is stopped while the function is paused, and for another 1,344 s after the
+//! handler notices the end of the pause, because the handler may need that long to check every held event. The rules
+//! assume that the handler notices the end as late as it can: after the longest interval between two reads of the
+//! pauses. If this assumed time is in the future, or if the pause is still open, the rules use the current time
+//! instead.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -48,8 +49,8 @@
 //!    If the cut leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. A pause and a retry request may change this due time, in this order:
 //!    - A pause: if a pause of the function is over and ended after the due time, the retry moves to a random time
-//!      within the pause's spread (counted from the end of the pause), but no later than rule 6's last retry. The
-//!      generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry
+//!      within the pause's spread period, which begins at the end of the pause, but no later than rule 6's last retry.
+//!      The generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry
 //!      again.
 //!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry becomes due at
 //!      a random time between `at` and `at` + `within`, but not before *start*. The generator is seeded with the
@@ -99,8 +100,8 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
 /// may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
-/// Time from the last retry until the event reaches `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A poll that is
-/// late by less than this margin does not miss the last retry.
+/// Time from the last retry until the event reaches `MAX_AGE`. If a tenth of `MAX_AGE` is shorter, the tenth is used
+/// instead. If the handler receives the message late, but by less than this margin, it can still make the last retry.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
 /// may request the same wait for all its events, which must not all come back at once.
@@ -249,13 +250,14 @@ impl<'r> Case<'_, 'r> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The time at which the event reaches `MAX_AGE`, which counts from the first failure. The clock stops during
-    /// each pause of the function, and stays stopped until the handler has checked every held message again. An
-    /// environment notices the end of a pause when it next reads the pauses. Just before that read, it may still hide
-    /// a message for [`HOLD`].
+    /// The time at which the event reaches `MAX_AGE`, which counts from the first failure. The clock stops during each
+    /// pause of the function, and stays stopped until the handler has checked every held message again. A handler
+    /// environment notices the end of a pause when it next reads the pauses. Just before that read, the environment may
+    /// still hide a message for [`HOLD`].
     ///
-    /// A pause that looks open counts only until now, because it may have ended since this environment last read the
-    /// pauses. A later check never computes an earlier time, so a wait that fits now will still fit then.
+    /// A pause that looks open counts only until now, because the pause may have ended since this environment last read
+    /// the pauses. The result never gets earlier from one check of an event to the next, so a wait that fits now will
+    /// still fit later.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -305,8 +307,8 @@ impl<'r> Case<'_, 'r> {
             && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
-    /// Returns true if every environment had noticed the function's pause by the time the retry became due. In that
-    /// case, no environment has re-invoked the event.
+    /// Returns true if every handler environment had noticed the function's pause by the time the retry became due. In
+    /// that case, none of them has made the retry.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
@@ -393,7 +395,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Applies the first part of rule 7. If `due` is before the end of a pause that is over, returns a random time
-    /// within the spread after the pause, but no later than the last retry. Otherwise returns `due`.
+    /// within the pause's spread period, but no later than the last retry. Otherwise returns `due`.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses().filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -405,10 +407,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause (`over`) until the last retry. The last retry is computed as of the time when
-    /// every environment has noticed that end, so that a later pause, which extends `MAX_AGE`, does not change when
-    /// the held events come back. Until that time, it is computed as of `now`, because an operator may have ended the
-    /// pause early since the last read.
+    /// The time from the end of a pause (`over`) until the last retry. The time of the last retry is computed as of the
+    /// moment when every handler environment has noticed that end, or as of `now` if that is earlier. A later pause
+    /// extends `MAX_AGE`, but does not change when the events held during this pause come back.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -468,9 +469,9 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Applies rule 11. Returns the envelope for the retry. SQS refuses a failure record that is over its size limit,
-    /// and what Lambda then does with the record is unknown. So the handler does not retry an event if the record of
-    /// its next failure might not reach the queue.
+    /// Applies rule 11. Returns the envelope for the retry. SQS refuses a failure record that is too large, and it is
+    /// not known what Lambda then does with the record. So the handler does not retry an event if the record of its
+    /// next failure could be too large.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {

@@ -1,4 +1,4 @@
-//! Directives: a function can control the retries of its event through the type of the error that it returns. If the
+//! Directives: a function can control the retries of an event through the type of the error that it returns. If the
 //! type is `RetryAfter`, the error's message says when to retry.
 
 use std::time::{Duration, UNIX_EPOCH};

@@ -35,7 +35,7 @@ const UNANSWERED: &str = "it is repeated in one to two hours; look for an outage
 const LOST_COPY: &str = "the copies may have been sent, so the originals return in one to two hours at the \
                          earliest; look for an outage of SQS or of the network";
 
-/// One running handler (a Lambda execution environment): its policies, its room for hidden messages, and the pauses
+/// One running handler (a Lambda execution environment): its policies, its [`Room`] for hidden messages, and the pauses
 /// that it has read.
 ///
 /// An environment normally serves one queue. If a batch comes from another queue, the environment has no room until it
@@ -78,9 +78,9 @@ impl Environment {
     /// `TARGET_FUNCTIONS` is empty, every message is kept until shortly before SQS would delete it. If a message has
     /// no id, the whole batch is kept.
     ///
-    /// Messages about to be re-invoked or moved are first hidden until one to two hours after the latest possible end
-    /// of the batch, in the same call as the deferrals. If the handler then crashes, no re-invocation or move is
-    /// repeated within the hour, except for a last retry before the event reaches `MAX_AGE`.
+    /// The call that hides waiting messages also hides the messages that are about to be re-invoked or moved. These
+    /// stay hidden until one to two hours after the latest possible end of the batch. If the handler then crashes, no
+    /// re-invocation or move is repeated within an hour, except for a last retry before the event reaches `MAX_AGE`.
     ///
     /// If a read of the pauses is due, the read comes first. Events of a paused function are held.
     ///
@@ -209,7 +209,7 @@ impl Environment {
     }
 
     /// The visibility timeout that a message needs now: the length of its wait or of its [guard](Self::guard),
-    /// whichever is longer if it needs both. `None` if the message does not need to be hidden.
+    /// whichever is longer if both are needed. `None` if the message does not need to be hidden.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -342,8 +342,8 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// If there is not enough room for all waiting messages, selects those that are cheapest to move. Never selects a
-/// message that must not be moved.
+/// Selects messages to move if there is not enough room to hide all waiting messages. Selects the messages that are
+/// cheapest to move, but none that must not be moved.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {

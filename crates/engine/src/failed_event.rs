@@ -36,8 +36,8 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds. Envelopes also hold this time in whole seconds, so every retry
-    /// counts from the same time.
+    /// When the event first failed, in whole seconds. Envelopes also hold this time in whole seconds, so `MAX_AGE`
+    /// counts from the same time on every retry.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,

@@ -80,8 +80,8 @@ struct ResponseContext<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// Parses the nested objects. If `responsePayload` is malformed, the error is unknown, but everything else is still
-    /// read.
+    /// Parses the nested objects. If `responsePayload` is malformed, the function's error remains unknown, but
+    /// everything else is still read.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;

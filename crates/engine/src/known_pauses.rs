@@ -20,11 +20,11 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// The pauses that one handler environment has read, and the time of its next read.
 ///
 /// The environment reads the pauses before its first batch. It reads them again before the first batch that starts at
-/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later; this interval is extended by a random amount, up to a
-/// quarter of its length. A failed read does not change the pauses. The next batch reads them again, because messages
-/// that an operator has just recalled would otherwise have to wait once more. After each further failure in a row,
-/// the time until the next read grows. Until the first read succeeds, each batch reads the pauses, and no function is
-/// invoked.
+/// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later; this interval is extended by a random amount, up to a quarter
+/// of its length. A failed read does not change the known pauses. After a first failure, the environment reads them
+/// again before its next batch, so that it does not again hide messages that an operator has just recalled. After each
+/// further failure in a row, it waits longer until the next read. Until a read has succeeded, it reads the pauses
+/// before every batch, and invokes no function.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time between two reads. `None` if the environment variable `PAUSES` is not set; in that case, no

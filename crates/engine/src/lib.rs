@@ -10,8 +10,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `environment`, `message` | [`Environment`], which handles a batch from start to finish; the states of a message
-//! in the batch |
+//! | `environment`, `message` | [`Environment`], which handles a batch; the states of the batch's messages |
 //! | `decide` | [`decide()`]: the numbered rules, in their order |
 //! | `waits`, `room` | the waits after failures, and the waits of moved messages; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |

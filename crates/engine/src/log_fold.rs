@@ -16,13 +16,13 @@ const MOST_KINDS: usize = 1_000;
 ///
 /// Each failure of an event produces a separate message. All lines about a message and its copies have the same key,
 /// target, retry, first failure and failed invocation. Lines about different messages differ in at least one of these
-/// fields. A message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line
-/// may be older than the message's other lines: a handler writes its lines when its batch ends, and another handler
-/// may have received the message in the meantime. Otherwise, the message is waiting, and its latest line says what
-/// for.
+/// fields. A message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line may
+/// be older than the message's other lines: a handler writes its lines when its batch ends, and another handler may
+/// have received the message in the meantime. Otherwise, the message is waiting, and its latest line says what it is
+/// waiting for.
 ///
-/// Some lines may be missing from a log, because of its level or its retention. A message without any line is
-/// unknown. If the last line about a message is missing, the previous line counts: a settled message may seem to be
+/// Some lines may be missing from a log, because of the log level or the retention period. A message without any line
+/// is unknown. If the last line about a message is missing, the previous line counts: a settled message may seem to be
 /// waiting, but a waiting message never seems settled.
 ///
 /// Each waiting message takes about 200 bytes of memory, and each settled message takes about 20 bytes.
@@ -92,8 +92,8 @@ pub enum WaitsFor {
     },
 }
 
-/// A group of messages with the same function and error. Once there are 1,000 groups, all other kinds share one more
-/// group, which has no function and no error.
+/// A group of messages with the same function and error. Once there are 1,000 groups, messages with any other function
+/// or error share one more group, which has no function and no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
     /// The ARN of the function; `None` for the group shared by all kinds after the first 1,000.

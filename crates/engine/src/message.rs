@@ -101,9 +101,9 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message without a decision. The message waits as it does after a failed call, so that it reaches SQS's
-    /// limit of 14 days before the limit of 1,000 receives. If `expiring` is given, the 14 days are almost over, and
-    /// the message is dead-lettered for that reason instead.
+    /// Keeps a message for which no decision was made. The message waits as long as after a failed call, so that it
+    /// reaches SQS's limit of 14 days before the limit of 1,000 receives. If `expiring` is given, the 14 days are
+    /// almost over, and the message is dead-lettered for that reason instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -135,7 +135,7 @@ impl<'a> BatchMessage<'a> {
     }
 
     /// Changes the state according to the table of transitions. If no row of the table matches, the state stays the
-    /// same, for example when a message is guarded before its call.
+    /// same. For example, guarding a message before its call does not change its state.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
@@ -187,8 +187,9 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if the message must not be moved:
-    /// SQS would refuse the copy, or the message could not be guarded. `None` if the message is not waiting.
+    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if the message must not be moved,
+    /// because SQS would refuse the copy or because the message could not be guarded. `None` if the message is not
+    /// waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

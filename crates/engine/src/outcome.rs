@@ -109,7 +109,7 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
         /// If the dead-letter could not be sent, the reason for dead-lettering the event; otherwise `None`. The log
-        /// line has only the reason's code. Once the dead-letter is sent, another line also has the detail.
+        /// line has only the reason's code. Once the dead-letter is sent, a later line has the code and the detail.
         #[serde(
             default,
             serialize_with = "code",
@@ -189,8 +189,8 @@ impl Outcome<'_> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None`
-    /// if the decision itself failed or this version does not know why the message is kept.
+    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` if
+    /// the decision itself failed, or if the message is kept for a reason that this version does not know.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),

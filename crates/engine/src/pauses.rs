@@ -1,7 +1,7 @@
-//! Pauses: operators' requests not to invoke some functions for a while. All pauses are in one JSON document, which is
-//! stored in the SSM parameter that `PAUSES` names. The operators' commands write the document, and the handler reads
-//! it. The document also contains retry and cancel requests. This file defines the document's format, and the order in
-//! which entries are dropped when the document is too long.
+//! Pauses: operators' requests not to invoke certain functions for a while. All pauses are in one JSON document, which
+//! is stored in the SSM parameter that `PAUSES` names. The operators' commands write the document, and the handler
+//! reads it. The document also contains retry and cancel requests. This file defines the document's format, and the
+//! order in which entries are dropped when the document is too long.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -49,8 +49,8 @@ pub struct Pause {
     pub from: Timestamp,
     /// When the pause ends, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// Events that become due during the pause come back after its end, spread over this time: whole seconds, at most
-    /// [`LONGEST_SPREAD`].
+    /// The spread period: events that become due during the pause come back at random times within this period after
+    /// the end of the pause. Whole seconds, at most [`LONGEST_SPREAD`].
     pub spread: Duration,
     /// The operator who opened the pause; kept only while the pause is open.
     pub by: Option<String>,
@@ -226,8 +226,7 @@ impl Pauses {
     /// # Errors
     ///
     /// Fails if the value is not a document of pauses, has an unknown version, or has a pause with an invalid time,
-    /// target or spread. In that case, none of the document's pauses applies. An unreadable request is ignored, and
-    /// does not make the read fail.
+    /// target or spread. In that case, none of the document's pauses applies. An unreadable request is merely ignored.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -333,10 +332,10 @@ pub struct TooLarge {
 
 impl Pauses {
     /// Returns the document to write at `now`, and the ended pauses that do not fit into it. Data that no longer has
-    /// any effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operator
-    /// and reason of every other ended pause. If the document is still too long, withdrawn requests are dropped, and
-    /// then ended pauses, starting with the one that ended first. Once a pause is dropped, its time again counts
-    /// towards the `MAX_AGE` of the paused events.
+    /// any effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operator and
+    /// reason of every other ended pause. If the document is still too long, withdrawn requests are dropped, and then
+    /// ended pauses, starting with the one that ended first. Once a pause has been dropped, its duration counts towards
+    /// `MAX_AGE` again.
     ///
     /// # Errors
     ///
@@ -397,8 +396,8 @@ impl Pause {
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges `other` into this pause. Events that became due in either pause come back after the later end, within the
-    /// spread of the pause that ended later.
+    /// Merges `other` into this pause. Events that became due during either pause come back after the later end, within
+    /// the spread period of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

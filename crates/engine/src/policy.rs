@@ -95,8 +95,8 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
-    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`. Events that
-    /// failed with this error are then dead-lettered.
+    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`. If so, events
+    /// that failed with an error of this type are dead-lettered.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);
         self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))

@@ -1,5 +1,4 @@
-//! Recall: selects the waiting messages that an operator's request brings back early, and computes when each of them is
-//! due.
+//! Recalls: which waiting messages an operator's request brings back early, and when each of them is then due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
 //! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can make the message
@@ -9,8 +8,8 @@
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
 //! - A message that returns within a minute is not recalled. A handler may already have received it again, and hidden
 //!   it before making a call.
-//! - After each log line, a message is recalled only once: for the first entry in the pauses document that applies to
-//!   it. A handler may have received the recalled message and crashed after its call, without writing a newer line.
+//! - After each log line, a message is recalled only once: for the earliest entry in the pauses document that applies
+//!   to it. A handler may have received the recalled message and crashed after its call, without writing a newer line.
 //!   That handler hid the message before its call, and the message must stay hidden.
 
 use std::time::Duration;

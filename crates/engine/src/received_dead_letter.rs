@@ -22,8 +22,8 @@ pub enum DeadLetterKind {
     /// A received body that the handler dead-lettered verbatim, because the body could not be parsed or was too large
     /// to wrap.
     Verbatim,
-    /// An invocation record without a reason. SQS itself moved the record here from the retry queue, according to the
-    /// retry queue's redrive policy.
+    /// An invocation record, which has no reason. SQS itself moved the record from the retry queue to the dead-letter
+    /// queue, according to the retry queue's redrive policy.
     Record,
     /// Any message that is not one of Comeback's dead-letters.
     Unknown,
@@ -99,9 +99,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Returns the body of a message that, when sent to the retry queue, redrives the event: the event starts over. If
-    /// `function_arn` or `payload` is given, it replaces the event's own function or payload. The event keeps its key,
-    /// but not its error. The message needs no attributes.
+    /// Returns the body of a message that redrives the event when sent to the retry queue. The event then starts over.
+    /// If `function_arn` or `payload` is given, it replaces the event's own function or payload. The event keeps its
+    /// key, but not its error. The message needs no attributes.
     ///
     /// # Errors
     ///

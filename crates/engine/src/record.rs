@@ -19,7 +19,7 @@ pub struct Record {
     pub receipt_handle: String,
     /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`, which may be inexact: 1 on the first receive. For a moved message, the count
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count may be inexact. For a moved message, it
     /// includes the receives of its original and of earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
@@ -62,8 +62,8 @@ impl Attribute {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Adds the sender's attributes to `ours`, up to the ten that SQS accepts. If both have an attribute with the same
-    /// name, ours is kept.
+    /// Adds the sender's attributes to `ours`, up to the ten that SQS accepts. If both lists have an attribute with the
+    /// same name, the one in `ours` is kept.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -134,7 +134,7 @@ pub struct Moved {
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
     /// The earliest time at which the handler may re-invoke the event, if an earlier call failed or the function is
-    /// paused; `None` if only the backoff has to end.
+    /// paused; `None` if the event is only waiting for its backoff to end.
     pub not_before: Option<Timestamp>,
 }
 
@@ -181,8 +181,9 @@ impl Moved {
     }
 
     /// Returns the value of the attribute `Comeback` for this message's next copy. `waits_on` is true if the message is
-    /// moved because its wait goes on, not because a call failed. If such a message is itself a copy, this receive does
-    /// not count, so that the whole wait counts as one receive, like the wait of a hidden message.
+    /// moved because its wait is not over, and false if it is moved because a call failed. If `waits_on` is true and
+    /// the message is itself a copy, this receive is not counted, so that the whole wait counts as one receive, like
+    /// the wait of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

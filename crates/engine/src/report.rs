@@ -12,17 +12,17 @@ pub struct BatchReport<'a> {
     pub batch: &'a BatchEvent,
     /// The reason for keeping the whole batch untouched; `None` if the batch was handled.
     pub kept_whole: Option<MissingMessageId>,
-    /// The outcomes, in the order of the batch. If the batch has a message twice, only the later delivery has an
+    /// The outcomes, in the order of the batch. If the batch contains a message twice, only the later delivery has an
     /// outcome.
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
     pub moves: Moves,
     /// The first error from hiding a message before its event was re-invoked; `None` if every such message was hidden.
-    /// If the handler crashes after such an error, the event is re-invoked once more after the queue's own visibility
-    /// timeout.
+    /// If the handler crashes after such a re-invocation, the event is re-invoked again after the queue's own
+    /// visibility timeout.
     pub unguarded: Option<CallFailure>,
-    /// The error from counting the messages in flight; `None` if no count failed. After a failed count, no more
-    /// messages can be hidden until the next count.
+    /// The error from counting the messages in flight; `None` if no count failed. After a failed count, the environment
+    /// has no [`Room`](crate::Room) until its next count.
     pub count_failure: Option<CallFailure>,
     /// The result of reading the pauses; `None` if this batch did not read the pauses.
     pub pauses: Option<PausesRead>,
@@ -40,8 +40,8 @@ pub enum PausesRead {
     },
     /// The read failed. The pauses from the last successful read still apply.
     AsBefore(CallFailure),
-    /// The read failed, like every earlier read in this environment. Any function may be paused, so no function is
-    /// invoked, and no event is dead-lettered because of its age.
+    /// The read failed, and so did every earlier read by this handler environment. Any function may be paused, so no
+    /// function is invoked, and no event is dead-lettered because of its age.
     Unknown(CallFailure),
 }
 
@@ -57,8 +57,8 @@ pub struct Moves {
 }
 
 impl<'a> BatchReport<'a> {
-    /// Creates the report for a batch that has not been handled yet. If a message has no id, the report keeps the whole
-    /// batch.
+    /// Creates the report for a batch that has not been handled yet. If a message has no id, the report says that the
+    /// whole batch is kept.
     pub fn new(batch: &'a BatchEvent) -> Self {
         Self {
             batch,
@@ -71,8 +71,8 @@ impl<'a> BatchReport<'a> {
         }
     }
 
-    /// The message ids for `batchItemFailures`: every message that SQS must keep. An empty id makes Lambda keep the
-    /// whole batch.
+    /// The message ids for `batchItemFailures`: the ids of all messages that SQS must keep. An empty id makes Lambda
+    /// keep the whole batch.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
         let untouched = if self.kept_whole.is_some() { self.batch.records.as_slice() } else { &[] };
         let untouched = untouched.iter().map(|record| record.message_id.as_str());

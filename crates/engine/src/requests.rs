@@ -26,8 +26,9 @@ pub const MOST_KEYS: usize = 20;
 /// A request to retry waiting events now, or to cancel (dead-letter) them: an entry of `retries` or `cancels` in the
 /// pauses document.
 ///
-/// The request covers events that failed before its `at`. If it names keys, a retry request also ends waits that a
-/// `RetryAfter` requested, and a cancel request also applies to later failures of the events with these keys.
+/// The request covers events that failed before its `at`. A retry request that names keys also ends waits that a
+/// `RetryAfter` requested. A cancel request that names keys also applies to later failures of the events with these
+/// keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions whose events the request applies to.
@@ -40,28 +41,28 @@ pub struct Request {
     /// The retries become due within this time after `at`: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a cancel
     /// request.
     pub within: Duration,
-    /// Globs for `errorType`. The request applies only to events that failed with a matching error, or to all events if
-    /// the list is empty.
+    /// Globs for `errorType`. If there are any, the request applies only to events that failed with a matching error.
     pub errors: Vec<String>,
-    /// Event keys, at most [`MOST_KEYS`]. The request applies only to events with one of these keys, or to all events
-    /// if the list is empty. A key is an `origin_request_id`, cut to the 512 characters that the log shows.
+    /// Event keys, at most [`MOST_KEYS`]. If there are any, the request applies only to events with one of these keys.
+    /// A key is an `origin_request_id`, cut to the 512 characters that the log shows.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
     /// The reason that the operator gave; `None` if the operator gave no reason.
     pub why: Option<String>,
-    /// When the request ends and is removed from the parameter, in whole seconds. If `None`, the request stays for
-    /// [`LONGEST_REQUEST`].
+    /// When the request ends and is removed from the pauses document, in whole seconds. If `None`, the request stays
+    /// for [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
     /// True once an operator has withdrawn the request. Handlers then ignore the request. The request stays in the
-    /// document until its end, because a message that the request recalled must not be recalled again.
+    /// document until its [last moment](Self::last_moment), because a message that the request has recalled must not be
+    /// recalled again.
     pub withdrawn: bool,
 }
 
 impl Request {
-    /// The time by which the handler will have checked every message that the request may apply to, even if a receive
-    /// is throttled and the target then refuses the call. `hidden` is the longest time for which the handler hides a
-    /// message once it has noticed the request.
+    /// The time by which the handler will have checked every message that the request may apply to, even if Lambda
+    /// throttles the handler and then refuses a re-invocation. `hidden` is the longest time for which the handler hides
+    /// a message after noticing the request.
     pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = self.within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
@@ -75,8 +76,7 @@ impl Request {
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When the request ends: at its `until`, or [`LONGEST_REQUEST`] after its `at` if that is earlier or `until` is
-    /// `None`.
+    /// When the request ends: [`LONGEST_REQUEST`] after `at`, or at `until` if that is earlier.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
@@ -104,8 +104,8 @@ impl Request {
             || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
     }
 
-    /// When a message's retry becomes due because of this request: a random time from `at` to `at` + `within`. The draw
-    /// is seeded with the retry number and `first_id`, the id of the message when it was first sent.
+    /// When a message's retry becomes due because of this request: a random time between `at` and `at` + `within`. The
+    /// draw is seeded with the retry number and `first_id`, the id that the message had when it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
@@ -119,7 +119,7 @@ pub(crate) enum List {
     Cancels,
 }
 
-/// An entry in the pauses document, and the request that it contains. The entry is kept as JSON, including members
+/// An entry in the pauses document, with the request that it contains. The entry is kept as JSON, including members
 /// that this version does not read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry {

@@ -7,8 +7,8 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between two counts by one environment. SQS's own count of messages in flight may be this old. Source:
-/// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
+/// Minimum time between two counts by one environment. SQS's own count of messages in flight may be a minute old.
+/// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
 /// An environment counts again once it has room for fewer messages than this (the size of a batch).
 const LOW: u64 = 10;
@@ -17,9 +17,9 @@ const LOW: u64 = 10;
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or no room if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
-/// a batch ends reduces the room by one. Hiding a message before its event is re-invoked or its copy is sent does not
-/// reduce the room: the message leaves the queue in the same batch, or is hidden again. An environment has no room
-/// before its first count, or after a failed count.
+/// its batch ends reduces the room by one. Hiding a message before a re-invocation or a move does not reduce the room:
+/// the message then leaves the queue in the same batch, or is hidden again. An environment has no room before its first
+/// count. After a failed count, it has no room until a later count succeeds.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -31,11 +31,11 @@ const LOW: u64 = 10;
 /// 2. *H* / 2*P* messages with the room from one more count. Only a count within a minute of *s* can still find fewer
 ///    than *H* messages in flight, and counts are a minute apart.
 ///
-/// For all pollers together, that is *H*. In addition, one batch may be in progress for each poller, with any number
-/// of its messages hidden. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
-/// `HIDE_UP_TO` (55,000) and 1,000 pollers, that equals SQS's limit of 120,000. If a handler crashes, or Lambda loses
-/// a deletion, more messages stay hidden: the messages of its batch for two hours, and the originals of moved
-/// messages for up to 12 hours.
+/// For all pollers together, that is *H*. In addition, one batch may be in progress for each poller, with any number of
+/// its messages hidden. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
+/// `HIDE_UP_TO` (55,000) and 1,000 pollers, that equals SQS's limit of 120,000. If a handler crashes, or Lambda loses a
+/// deletion, more messages stay hidden: the messages of that batch for two hours, and the originals of moved messages
+/// for up to 12 hours.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,
@@ -45,8 +45,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Creates the room of a new environment. The room is zero until the first count, unless every message may be
-    /// hidden.
+    /// Creates the room of a new environment. If `HIDE_UP_TO` is `always`, the room is unlimited. Otherwise, it is zero
+    /// until the first count.
     pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.settings().maximum_concurrency;
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
@@ -87,8 +87,8 @@ impl Room {
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// The room that an environment gets when this many messages are in flight; 0 if every message may be hidden
-    /// anyway.
+    /// The room that an environment gets when this many messages are in flight. 0 if `HIDE_UP_TO` is `always`, because
+    /// the room is then unlimited.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,

@@ -32,8 +32,8 @@ pub enum Scope {
     Function,
     /// The setting applies to all events of the queue.
     Stack,
-    /// The setting, such as the URL of a queue, belongs to the deployment in an AWS account. Simulations use their own
-    /// values.
+    /// The setting, such as the URL of a queue, is specific to a deployment in an AWS account. Simulations use their
+    /// own values.
     Deployment,
 }
 
@@ -92,8 +92,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The accepted range in words, such as `60 s to 1209600 s (14 days)`, or the form of the values if the kind has no
-    /// range.
+    /// The accepted range in words, such as `60 s to 1209600 s (14 days)`. If the kind has no range, the form of its
+    /// values.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -145,7 +145,7 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// Fails if the variable is set to another word.
+    /// Fails if the variable is set to a value that is not one of the kind's words.
     pub fn chosen(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<&'static str, SettingError> {
         match (&self.kind, self.default, lookup(self.name)) {
             (_, Unset::Is(word), None) => Ok(word),
@@ -194,8 +194,8 @@ impl Setting {
 
 /// A type that the value of a setting can have.
 pub(crate) trait Value: Sized {
-    /// The default value of a setting whose default is described in words ([`Unset::Means`]). `None` if this type has
-    /// no such default.
+    /// The default value of a setting whose default is described in words ([`Unset::Means`]). `None` if no setting of
+    /// this type has such a default.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.
@@ -315,8 +315,8 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// Reads the settings from environment variables, which `lookup` returns by name. Returns an error for each
-            /// variable that cannot be read.
+            /// Reads the settings with `lookup`, which returns the value of an environment variable. The result
+            /// includes an error for each variable that cannot be read.
             pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> (Self, Vec<SettingError>) {
                 let mut errors = Vec::new();
                 let settings = Self {

@@ -12,8 +12,8 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Describes the kind of a message that is not a failed event, and what the operator has to change. Returns `None` if
-/// the kind is unknown.
+/// Identifies a message that is not a failed event, and says what the operator has to change. Returns `None` if the
+/// kind of message is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.

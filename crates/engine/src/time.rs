@@ -8,12 +8,13 @@ use chrono::DateTime;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time is a mistake, such as milliseconds read as seconds.
+/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time must be a mistake, such as milliseconds read as
+/// seconds.
 pub(crate) const LATEST: u64 = 253_402_300_799;
 
 /// A point in time, in milliseconds since the epoch, as in SQS's own attributes.
 ///
-/// Arithmetic saturates, because timestamps come from queue content, which must not cause an overflow.
+/// Arithmetic saturates, because timestamps come from messages, and no message may cause an overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
@@ -84,8 +85,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Serializes the time as an RFC 3339 string, in which years have four digits. A time after the year 9999 is a mistake,
-/// and is serialized as `null`.
+/// Serializes the time as an RFC 3339 string, in which years have four digits. A time after the year 9999 must be a
+/// mistake, and is serialized as `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }

@@ -9,22 +9,22 @@ pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Margin subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. The timeout must be longer than 14 days / 1,000: SQS itself dead-letters
-/// a message after 1,000 receives, which must not happen while the handler cannot run. If the handler is throttled,
-/// Lambda may deliver a message up to this long after receiving it.
+/// The retry queue's own `VisibilityTimeout`. The timeout must be longer than a thousandth of 14 days: SQS itself
+/// dead-letters a message after 1,000 receives, which must not happen while the handler cannot run. If the handler is
+/// throttled, Lambda may deliver a message up to this long after receiving it.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// Interval between two checks of a held message (a message whose function is paused). At this interval, a message is
-/// received 900 times in SQS's 14 days; SQS allows 1,000 receives.
+/// received 900 times in the 14 days for which SQS keeps it. SQS allows 1,000 receives.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half of that, so 1,000 receives
-/// take longer than SQS's 14 days.
+/// take longer than the 14 days for which SQS keeps a message.
 pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 /// A message older than this is dead-lettered instead of being hidden again, because SQS deletes messages after 14
 /// days.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// Minimum time between two reads of the pauses in one environment. With many environments, the time is longer, so that
-/// all environments together read about three times a second: less than a tenth of what SSM allows (40 `GetParameter`
-/// calls a second).
+/// Minimum time between two reads of the pauses in one environment. With more than 100 environments, the time is
+/// longer, so that all environments together read about three times a second. SSM allows 40 `GetParameter` calls a
+/// second.
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// Maximum time between two reads of the pauses, as a multiple of the minimum. Each environment draws its own multiple,

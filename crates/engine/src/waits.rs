@@ -17,8 +17,8 @@ use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
 /// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted the call and the event fails again,
-/// that failure starts a chain of retries of its own, and so does every repeat of the call. With an hour between
-/// repeats, an outage of up to an hour can duplicate an event only once.
+/// that failure starts its own chain of retries, and each repetition of the call can start another. With an hour
+/// between repetitions, an outage of up to an hour can duplicate an event at most once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
@@ -30,8 +30,8 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait. `None` if it can be computed from the message's own data; otherwise, a copy of the message
-    /// carries it in an attribute.
+    /// The end of the wait, which a copy of the message carries in an attribute. `None` if the end can be computed from
+    /// the message's own data.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -46,8 +46,8 @@ impl Wait {
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait that a moved message records in its attribute after a failed call or during a pause.
-    /// `None` if the message records no wait or the wait is over.
+    /// The rest of the wait whose end a moved message carries in an attribute. `None` if the message carries no wait or
+    /// the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -62,7 +62,7 @@ impl Wait {
     }
 
     /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
-    /// the answer. The engine reads no clock, so it cannot tell when that is.
+    /// the answer. The engine reads no clock, so it does not know that time exactly.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -98,9 +98,10 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that may have been accepted: one to two hours, beginning at most `call` from now. If the
-/// event could be parsed, rule 6 cuts the wait, so that a last retry is possible. If too little time is left for a last
-/// retry, the wait is not cut, and the message is dead-lettered when it comes back.
+/// Draws the wait after a call that may have been accepted: one to two hours, starting at most `call` from now. If the
+/// event was parsed, rule 6 of [`decide`](mod@crate::decide) may shorten the wait, so that a last retry is possible. If
+/// too little time is left for a last retry, the wait is not shortened, and the message is dead-lettered when it comes
+/// back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));

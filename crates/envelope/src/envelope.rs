@@ -26,7 +26,8 @@ impl Event<'_> {
     /// Returns a key that stays the same on every retry: the request id of the first invocation.
     ///
     /// Pass the request id of the current invocation. On the first invocation, or if the envelope has no id, that
-    /// request id is the key. Comeback's handler then writes this id into the envelope of the next retry.
+    /// request id is the key. If the invocation fails, Comeback's handler writes the key into the envelope of the next
+    /// retry.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;

@@ -14,8 +14,8 @@ pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 /// The metadata in the envelope of a retried event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// The number of the retry that carries the event: 1 on the first re-invocation. A forged envelope may hold any
-    /// number from 1 to `u64::MAX`, so guard additions against overflow.
+    /// The number of the retry: 1 on the first re-invocation. A forged envelope may hold any number from 1 to
+    /// `u64::MAX`, so guard additions against overflow.
     pub attempt: u64,
     /// The time of the event's first failure, in epoch seconds. A forged envelope may hold any `u64`.
     pub initial_timestamp: u64,

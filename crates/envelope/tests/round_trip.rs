@@ -1,5 +1,5 @@
-//! Tests that any JSON payload comes out of its envelope byte for byte. Everything that a parser would normalize must
-//! stay: big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space.
+//! Tests that any JSON payload comes out of its envelope byte for byte. Everything that a parser might normalize must
+//! stay as it is: big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space.
 
 use std::borrow::Cow;
 

@@ -12,8 +12,8 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A CloudWatch alarm that watches part of a deployment: a queue, the handler, the handler's log, or the failed events
-/// that Lambda drops.
+/// A CloudWatch alarm of a deployment. It watches a queue, the handler, the handler's log, or the failed events that
+/// Lambda drops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// The alarm's name.

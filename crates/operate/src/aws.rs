@@ -1,10 +1,10 @@
 //! The AWS calls that Comeback's commands and console make: a trait and its types, which do not depend on the AWS SDK.
 //!
 //! [`Aws`] has two implementations: [`sdk::SdkAws`], which uses the AWS SDK, and `simulated::SimulatedAws`, which works
-//! in memory. The latter is for tests and demonstrations and needs the feature `simulated`. Each method stands for one
-//! AWS operation. A method reads all pages of a response, unless the caller may want to stop between pages. A read of a
-//! resource that does not exist returns `None`. Any other error is a [`Failure`] that names the IAM action and the
-//! resource. The trait also has a clock, because a simulated account has its own time.
+//! in memory. The latter is for tests and demonstrations and needs the feature `simulated`. Each method of the trait
+//! stands for one AWS operation. A method reads all pages of a response, unless the caller may want to stop between
+//! pages. A read of a resource that does not exist returns `None`. Any other error is a [`Failure`] that names the IAM
+//! action and the resource. The trait also has a clock, because a simulated account has its own time.
 
 #[cfg(feature = "sdk")]
 pub mod sdk;
@@ -126,8 +126,8 @@ pub trait Aws: fmt::Debug {
 
     /// `sqs:ChangeMessageVisibility`: hides each message for the given duration, counted from now. A duration of zero
     /// makes the message visible. An unanswered call is repeated only if `repeats` is true. If a handler receives from
-    /// the queue, `repeats` must be false: once a first call has taken effect, the handler may receive a message and
-    /// hide it, and a second call would overwrite the handler's visibility timeout.
+    /// the queue, `repeats` must be false: after the first call has taken effect, the handler may receive a message and
+    /// hide it. A second call would then overwrite the handler's visibility timeout.
     async fn hide(
         &self,
         url: &str,
@@ -139,8 +139,8 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: reads all versions of a parameter that SSM still has, oldest first. The result is
-    /// empty if the parameter does not exist.
+    /// `ssm:GetParameterHistory`: reads a parameter's versions, oldest first, as far back as SSM keeps them. The result
+    /// is empty if the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
     /// `ssm:PutParameter`: writes a parameter, and returns the number of the new version. Returns `None` if somebody
@@ -396,7 +396,7 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The kind of failure. It tells whether the other entries would also fail, and whether another attempt might
+    /// The kind of failure. It shows whether the other entries would also fail, and whether another attempt might
     /// succeed.
     pub kind: EntryFailureKind,
     /// AWS's error code; empty if AWS did not respond.

@@ -1,9 +1,9 @@
 //! Changes to a deployment. All of them are planned, shown, confirmed and performed in the same way.
 //!
-//! A [`Change`] is planned and then performed. [`Planned`] holds the plan for any kind of change. The `comeback`
-//! command prints the plan's layout, asks the plan's question, and performs the plan. The console shows the plan on a
-//! page, and performs it when the operator presses a button. [`perform`] and [`Planned::perform`] also record the
-//! change in a log line, which says who changed what, when and why, and how the change ended.
+//! [`Planned`] holds the plan of any kind of [`Change`]. The `comeback` command prints the plan, asks the operator to
+//! confirm it, and performs it. The console shows the plan on a page, and performs it when the operator presses a
+//! button. [`perform`] and [`Planned::perform`] also write a log line that says who changed what, when and why, and how
+//! the change ended.
 
 use std::rc::Rc;
 
@@ -32,7 +32,7 @@ pub trait Answer: Serialize {
     ///
     /// # Errors
     ///
-    /// Fails if the value shows that something is broken or was left out.
+    /// Fails if the value reports a problem or is incomplete.
     fn end(&self) -> Result<(), Failure> {
         Ok(())
     }
@@ -50,7 +50,7 @@ pub trait Change {
     ///
     /// # Errors
     ///
-    /// Fails if the account cannot be read, or if the change is refused as a whole.
+    /// Fails if the account cannot be read, or if the whole change is refused.
     async fn plan(&self) -> Result<Self::Plan, Failure>;
 
     /// Performs a plan and reports progress. Stops before the next call to AWS if the operator interrupts the work.
@@ -70,7 +70,7 @@ pub trait Change {
 /// The plan of a change, for the operator to confirm.
 pub trait Plan: Answer + Clone {
     /// The part of the plan that the operator agrees to. Two plans with the same identity count as the same, even if
-    /// other parts differ. By default, the identity is the plan's JSON.
+    /// other parts differ. The default is the plan's JSON.
     fn identity(&self) -> String {
         json(self)
     }
@@ -112,7 +112,7 @@ pub enum Performed<P, D> {
 ///
 /// # Errors
 ///
-/// Fails as [`Change::perform`] does.
+/// Fails in the same cases as [`Change::perform`].
 pub async fn perform<C: Change>(
     change: &C,
     plan: &C::Plan,
@@ -171,7 +171,7 @@ impl Planned {
     ///
     /// # Errors
     ///
-    /// Fails as [`Change::plan`] does.
+    /// Fails in the same cases as [`Change::plan`].
     pub async fn of<C: Change + 'static>(change: C) -> Result<Self, Failure> {
         let plan = change.plan().await?;
         Ok(Self::from_plan(Rc::new(change), plan))
@@ -207,7 +207,7 @@ impl Planned {
     ///
     /// # Errors
     ///
-    /// Fails as [`Change::perform`] does.
+    /// Fails in the same cases as [`Change::perform`].
     pub async fn perform(self) -> Result<Ended, Failure> {
         (self.perform)().await
     }

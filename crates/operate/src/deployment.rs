@@ -33,7 +33,7 @@ pub struct Deployment {
     pub stack: Option<String>,
     /// The name of the handler, which is a Lambda function.
     pub handler: String,
-    /// The deployed version of Comeback, from the handler's tags. `None` if no tag contains the version or the tags
+    /// The deployed version of Comeback, from the handler's tags. `None` if no tag contains the version, or if the tags
     /// cannot be read.
     pub version: Option<String>,
     /// The handler's ARN.
@@ -160,8 +160,8 @@ impl Deployment {
     }
 
     /// The commands that attach the functions with these ARNs, and a hint for functions that moved to another stack.
-    /// This deployment cannot attach a function in another account or region, so for such a function, the text says
-    /// what to do instead.
+    /// For a function in another account or region, which this deployment cannot attach, the text says what to do
+    /// instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -206,8 +206,8 @@ impl Deployment {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// The reason why the handler retries nothing, according to its settings and its event source mapping; `None` if it
-    /// retries events.
+    /// The reason why the handler retries nothing, according to its settings and its event source mapping. `None` if
+    /// the handler retries events.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)
@@ -220,7 +220,7 @@ impl Deployment {
         }
     }
 
-    /// A sentence that says why the handler retries nothing, and names a command that shows the fix. `None` if it
+    /// A sentence that says why the handler retries nothing, and which command shows the fix. `None` if the handler
     /// retries events.
     pub fn stopped_note(&self) -> Option<Text> {
         let why = self.stopped()?;
@@ -248,7 +248,7 @@ impl Deployment {
         })
     }
 
-    /// Reads the stack that owns the handler. `None` if no stack owns the handler or the stack was deleted.
+    /// Reads the stack that owns the handler. `None` if no stack owns the handler, or if the stack was deleted.
     ///
     /// # Errors
     ///

@@ -8,8 +8,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Formats a duration for people: to the millisecond if it is shorter than a minute, otherwise to the second. A
-/// duration of 48 hours or more is split into days and smaller units.
+/// Formats a duration for people to read, truncated to milliseconds if it is shorter than a minute, otherwise to
+/// seconds. A duration of 48 hours or more is split into days and smaller units.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {

@@ -76,8 +76,8 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 /// The interval between checks of an update's state. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of consecutive checks that may still show the stack as it was before the update. These checks
-/// take one minute.
+/// The maximum number of consecutive checks that may still show the stack as it was before the update. All of them
+/// together take one minute.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit has taken effect. The list is read just before the edit,

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use crate::failure::Failure;
 
 /// An operator's signal to stop long-running work. The work checks for the signal between calls to AWS. Once the signal
-/// is raised, the work restores the visibility of the dead-letters that it hid, and reports what was done.
+/// is raised, the work makes the dead-letters that it hid visible again, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 

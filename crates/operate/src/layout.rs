@@ -70,8 +70,8 @@ pub struct Column {
 pub struct Fact {
     /// The title to the left of the text, such as `Waiting`.
     pub title: &'static str,
-    /// The count at the start of the text, and the separator after it. `None` if the text does not begin with a
-    /// count. The count is drawn in the tone of the first line.
+    /// The count at the start of the text, and the separator after it. `None` if the text does not begin with a count.
+    /// The count is drawn in the [tone](Text::tone) of the first line.
     pub count: Option<(u64, &'static str)>,
     /// The text after the count, on one or more lines.
     pub lines: Vec<Text>,
@@ -108,8 +108,8 @@ impl Fact {
         lines
     }
 
-    /// The first line without the count, but with the separator after the count. The text is empty if nothing follows
-    /// the count.
+    /// The rest of the first line after the count, including the separator. The text is empty if nothing follows the
+    /// count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

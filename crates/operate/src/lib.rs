@@ -1,10 +1,11 @@
-//! The questions that an operator of [Comeback](https://github.com/comeback-retries/comeback) asks, and the changes
-//! that an operator makes, as values.
+//! The questions that an operator can ask about a [Comeback](https://github.com/comeback-retries/comeback) deployment,
+//! and the changes that an operator can make to it.
 //!
 //! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that describes
-//! its own layout. A *change* is a [`Change`], which makes a plan and performs the plan. A change reports its progress
-//! and stops on request. The `comeback` command and its console both draw answers and changes. A deploy pipeline can
-//! use this crate too: `examples/redrive.rs` redrives a function's dead-letters after a fix.
+//! its own layout. A *change* is a [`Change`], which makes a plan and performs the plan. While a plan is performed, the
+//! change reports its progress and stops on request. The `comeback` command and its console both draw answers and
+//! changes. A deploy pipeline can use this crate too: `examples/redrive.rs` redrives a function's dead-letters after a
+//! fix.
 //!
 //! This crate does not depend on a terminal or a web page. Only [`aws::sdk`] depends on the AWS SDK.
 //!
@@ -16,7 +17,7 @@
 //! | [`operator_line`], [`mod@activity`] | the log line that records a change, and the output of `comeback history` |
 //! | [`status`], [`history`] | the state of a deployment, and its recent counts |
 //! | [`pause`], [`resume`], [`request`] | pausing and resuming functions, and retrying or cancelling waiting events |
-//! | [`recall`] | making hidden messages return once a request or the end of a pause has made them due |
+//! | [`recall`] | recalling hidden messages that a request or the end of a pause has made due |
 //! | [`waiting`], [`trace`] | which events are waiting, why, and until when; what happened to one event |
 //! | [`dead`] | listing, showing, redriving, discarding and importing dead-letters |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem found |

@@ -1,5 +1,5 @@
-//! Recalls hidden messages, so that each returns when its retry is due. A change may make an event due earlier, but
-//! without a recall, the event's message returns only when its visibility timeout expires.
+//! Recalls hidden messages, so that each becomes visible when its retry is due. A change may make an event due earlier.
+//! Without a recall, the event's message would become visible only when its visibility timeout expires.
 //!
 //! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
 //! of the handler has read the change from the SSM parameter, and then reads the log.
@@ -187,8 +187,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts a message according to SQS's answer to the call that sets its new visibility timeout. Fails if the
-    /// permission or the queue is missing.
+    /// Counts a message according to SQS's answer to the `ChangeMessageVisibility` call. Fails if SQS denied
+    /// permission, or if the queue does not exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

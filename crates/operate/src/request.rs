@@ -1,9 +1,9 @@
 //! Requests from `comeback retry` and `comeback cancel`. A request either cancels waiting events, or retries them now
 //! (after a fix, for example).
 //!
-//! A request is an entry in the SSM parameter that also holds the pauses. The handler reads it there, and applies it
-//! to each message that it checks. The command recalls messages that would stay hidden past their new due times. A
-//! cancelled event is dead-lettered, so it can still be redriven.
+//! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request and applies it
+//! to each message that it checks. Both commands recall messages that would otherwise stay hidden past their new due
+//! times. A cancelled event is dead-lettered, so it can still be redriven.
 
 pub mod follow;
 pub mod reach;
@@ -38,7 +38,7 @@ use crate::text::{Text, quoted};
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
 
-/// The longest time that the handler hides a message after an invocation without a response. The handler repeats
+/// The longest time for which the handler hides a message after an invocation that got no response. The handler repeats
 /// such an invocation after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
@@ -54,7 +54,7 @@ pub struct RequestEvents {
     /// A glob pattern for the error's type. The request covers only events whose error matches. `None` means any error.
     pub error: Option<String>,
     /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
-    /// request to cancel by key also applies to later failures of these events.
+    /// request that cancels events by key also applies to their later failures.
     pub keys: Vec<String>,
     /// The reason for the request, if any.
     pub why: Option<String>,
@@ -198,9 +198,9 @@ impl RequestEvents {
         })
     }
 
-    /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. The request
-    /// ends once the handler has checked every message that the request covers. A request to cancel events by key lasts
-    /// for the maximum duration.
+    /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. A request that
+    /// cancels events by key lasts for the maximum duration. Any other request ends once the handler has checked every
+    /// message that the request covers.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let within = match self.ask {
             Ask::Retry { within } => Duration::from_secs(within.as_secs()),
@@ -296,8 +296,8 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that the handler may hide a message of the target if the log does not show the message. This is the
-/// longest backoff of any policy that may apply, but at least [`LONGEST_UNANSWERED`].
+/// The longest time for which the handler may hide a message that the log does not show. This is the longest backoff of
+/// any policy that may apply to the target, but at least [`LONGEST_UNANSWERED`].
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,

@@ -32,7 +32,7 @@ pub struct ResumeRetries {
     pub operator: Operator,
     /// The paused function. `None` selects the pause that covers every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events are retried. `None` means the spread that was chosen for the pause. If none was
+    /// The time over which held events are retried. `None` means the time that was chosen for the pause. If no time was
     /// chosen, the default is the length of the pause, but at most [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }

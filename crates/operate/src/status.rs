@@ -55,8 +55,8 @@ pub struct Status {
     /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves further messages. `None` if there is
     /// no limit, or if the handler refuses its settings.
     hide_up_to: Option<u64>,
-    /// The entries in `POLICIES`, the retry policies for individual functions. The list is empty if the handler refuses
-    /// its settings.
+    /// The entries in `POLICIES`, which set retry policies for individual functions. The list is empty if the handler
+    /// refuses its settings.
     policies: Vec<OwnPolicy>,
     /// The message counts of the dead-letter queue.
     pub dead_letters: Depth,

@@ -1,5 +1,5 @@
-//! The output of `comeback trace`: the history of one event, as a timeline from the handler's log and the logs of the
-//! event's targets.
+//! The output of `comeback trace`: the history of one event, as a timeline built from the handler's log and the logs of
+//! the event's targets.
 
 mod ending;
 pub mod logs;
@@ -32,8 +32,8 @@ pub struct Trace {
     /// The handler's log lines about the event, as steps, in order.
     #[serde(flatten)]
     pub story: Story,
-    /// The event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects the invocations
-    /// whose log lines are included.
+    /// Those of the event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects the
+    /// invocations whose log lines are included.
     pub invocations: Vec<Invocation>,
     /// The current state of the function's pauses. `None` if the state is unknown, or if the event is not waiting.
     pub pause: Option<InForce>,
@@ -164,8 +164,8 @@ impl Trace {
         )
     }
 
-    /// A note that it is unknown whether the event's function is paused. `None` if the pauses were read, or if the
-    /// event is not waiting.
+    /// A note saying that it is unknown whether the event's function is paused. `None` if the pauses were read, or if
+    /// the event is not waiting.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())

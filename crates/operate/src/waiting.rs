@@ -1,4 +1,4 @@
-//! The output of `comeback waiting`: the waiting events, and why and until when each event waits.
+//! The output of `comeback waiting`: the waiting events, with the reason for each wait and the time when it ends.
 //!
 //! The events come from the handler's log, because SQS cannot list the messages in a queue, and a hidden message cannot
 //! be received.

@@ -146,7 +146,7 @@ impl TimeAxis {
     }
 
     /// Returns ticks at round times, from left to right. Each tick has a time, in seconds, and a label. `apart` is the
-    /// minimum distance between two ticks, as a share of the axis.
+    /// minimum distance between two ticks, as a fraction of the axis's length.
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<f64> = Vec::new();
         for seconds in self.moments() {

@@ -1,5 +1,5 @@
-//! Helpers for drawing pictures, for pages and for files: colours, frames, lines and labels. Pictures are SVG and need
-//! neither scripts nor the network. For pages, each colour has a dark counterpart.
+//! Helpers for drawing pictures: colours, frames, lines and labels. Pictures are SVG, for pages and for files, and need
+//! neither scripts nor the network. On a page, each colour has a counterpart for dark mode.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -72,7 +72,7 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Result of drawing. An error means that Comeback has a bug.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture of `size`, in pixels, and returns the SVG text. Panics if `draw` fails. Only a bug can cause that,
+/// Draws a picture and returns the SVG text. `size` is in pixels. Panics if `draw` fails. Only a bug can cause that,
 /// because nothing is written to a file.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();

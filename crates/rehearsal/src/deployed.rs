@@ -1,5 +1,5 @@
-//! Policy settings in the form that a deployment accepts: parameters of the CloudFormation stack, and properties of the
-//! CDK construct.
+//! Policy settings in the two forms that deployments accept: parameters of the CloudFormation stack, and properties of
+//! the CDK construct.
 
 use comeback_engine::{Kind, Setting};
 use serde::Serialize;

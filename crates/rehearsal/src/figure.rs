@@ -1,5 +1,5 @@
-//! Charts and tables for an HTML page. The templates escape all text and add headings, legends and captions; only a
-//! chart's drawing is markup.
+//! Charts and tables for an HTML page. The templates add headings, legends and captions. They escape everything except
+//! the charts' drawings, which are markup.
 
 use askama::Template;
 use plotters::style::RGBColor;
@@ -124,8 +124,8 @@ impl Picture {
 }
 
 impl Values {
-    /// Divides the axis into `parts` parts and returns the values of each part. `edge` returns the share of the axis at
-    /// which a part begins, and `text` returns the part's values in words.
+    /// Divides the axis into `parts` parts and returns the values of each part. `edge` returns the position at which a
+    /// part begins, as a fraction of the axis, and `text` returns the part's values in words.
     pub fn each(
         parts: usize,
         edge: impl Fn(usize) -> f64,

@@ -18,8 +18,8 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries in a table that shows only some retries. The table shows those with round
-/// numbers.
+/// Approximate number of later retries in a table that shows only some retries. Of the later retries, the table shows
+/// those with round numbers.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -27,8 +27,8 @@ pub fn chart(policy: &Policy) -> Chart {
     plot::chart(policy, &of_few_events(policy, 1))
 }
 
-/// Creates a policy's schedule for an HTML page. The schedule follows a tenth as many events as `comeback schedule`,
-/// which is enough to estimate the time in flight to within a few per cent.
+/// Computes a policy's schedule for an HTML page, from a tenth as many events as `comeback schedule` uses. This is
+/// enough to estimate the time in flight to within a few per cent.
 pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
     Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }

@@ -30,7 +30,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// Time before the function's timeout during which no further record is started. The reserve is at most a tenth of the
 /// time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
-/// Calls to SQS are given up when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If a call outlasted the function,
+/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If a call outlasted the function,
 /// Lambda would deliver the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
@@ -102,8 +102,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the time until the deadline. A deadline more than a day from `now` is implausible (`cargo lambda watch`, for
-/// example, passes one in 1970); for such a deadline, returns Lambda's maximum timeout.
+/// Returns the time until the deadline, or Lambda's maximum timeout if the deadline is more than a day from `now`. Such
+/// a deadline is not real: `cargo lambda watch`, for example, passes one in 1970.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }

@@ -4,8 +4,8 @@ use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
 /// A line of the consumer's log. The fields shared with the engine's `LogLine` have the same names, types and meanings.
-/// `LogLine` has other fields, which only the retry handler can fill (the event's key, first failure and visibility
-/// timeout), but no error message.
+/// Unlike `LogLine`, this line has an error message, but it lacks the fields that only the retry handler can fill: the
+/// event's key, first failure and visibility timeout.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,

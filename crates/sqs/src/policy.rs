@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout after a second or later receive. SQS counts its limit of 12 hours from this receive. The
-/// time of the receive is unknown: a throttled poller may have held the message for up to 1,230 s since then.
+/// Maximum visibility timeout after a second or later receive. SQS counts its limit of 12 hours from the receive, but a
+/// throttled poller may have held the message for up to 1,230 s since then.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
@@ -31,8 +31,8 @@ const SHOWN: usize = 64;
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The cap of the backoff: up to 43,170 s. The default is an hour. For a FIFO queue, the default is a minute,
-    /// because the rest of a group waits for a failed message.
+    /// The maximum backoff: up to 43,170 s. The default is an hour. For a FIFO queue, the default is a minute, because
+    /// the other messages of a group wait for a failed message.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,
@@ -149,8 +149,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides what happens to a message whose record failed at `now`: when it returns, or why it gets no retry. Also
-    /// returns the reason if a `RetryAfter` is ignored.
+    /// Decides what happens to a message whose record failed at `now`: when it returns, or why it gets no retry. If a
+    /// `RetryAfter` is ignored, also returns the reason.
     pub(crate) fn decide(
         &self,
         message: Sent,

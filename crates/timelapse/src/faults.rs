@@ -33,8 +33,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Creates the dice for these faults, whose windows count from `start`. Each fault has its own generator, so that
-    /// adding a fault does not change the draws of the others.
+    /// Creates the dice for these faults. The times of the faults' windows are counted from `start`. Each fault has its
+    /// own generator, so that adding a fault does not change the draws of the others.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {

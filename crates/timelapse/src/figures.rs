@@ -109,11 +109,11 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the last attempt number of each event that arrived. An event that was never retried counts as 0.
-    /// `None` if no event arrived.
+    /// Percentiles of the number of an event's last attempt, which is 0 if the event was never retried. Only events
+    /// that arrived count. `None` if there are no such events.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
-    /// that arrived during the outage count. `None` if no event counts.
+    /// that arrived during the outage count. `None` if there are no such events.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Peak number of messages in flight.
     pub peak_in_flight: usize,
@@ -126,8 +126,8 @@ pub struct Summary {
     pub peak_delayed: usize,
     /// Number of moves: messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`. These moves happen
-    /// because an environment of the handler cannot use another environment's share of `HIDE_UP_TO`.
+    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`. Such moves happen
+    /// because a handler environment cannot use another environment's share of `HIDE_UP_TO`.
     pub moves_with_room: u64,
     /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
@@ -161,7 +161,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes a finished run. `struck` counts the strikes of each fault that could strike.
+    /// Summarizes a finished run. For each fault in the scenario, `struck` holds how often the fault struck.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -238,11 +238,11 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the last attempt number of each event that arrived. An event that was never retried counts as 0.
-    /// `None` if no event arrived.
+    /// Percentiles of the number of an event's last attempt, which is 0 if the event was never retried. Only events
+    /// that arrived count. `None` if there are no such events.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only
-    /// delivered events that arrived during the outage count. `None` if no event counts.
+    /// delivered events that arrived during the outage count. `None` if there are no such events.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Number of this target's retries in each minute. Not part of the JSON.
     #[serde(skip)]
@@ -256,8 +256,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Counts the outcomes of the events for the targets that `is_counted` accepts. Also returns the number of arrived
-    /// events with 0 retries, with 1 retry, and so on.
+    /// Counts the outcomes of the events whose target `is_counted` accepts. Also returns the number of arrived events
+    /// with 0 retries, with 1 retry, and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,

@@ -33,7 +33,8 @@ const POLL_DELAY: Duration = Duration::from_millis(20);
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
-/// Longest time that Lambda keeps an event while no concurrency is free. `comeback attach` sets this maximum event age.
+/// Longest time for which Lambda keeps an event while its function has no free concurrency. `comeback attach` sets this
+/// maximum event age.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
 /// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs. The caller of

@@ -60,7 +60,7 @@ pub struct SentMessage {
     pub body: String,
 }
 
-/// The copy of a moved message.
+/// The copy of a message that the handler moved, that is, sent to the retry queue again with a delay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
     /// The SQS id of the original message.
@@ -80,7 +80,7 @@ pub struct Rehearsal<'a> {
     pub calls: Vec<Call>,
 }
 
-/// Passes a batch to a new environment of the handler at `now`. No message is in flight, no function is paused, and AWS
+/// Passes a batch to a new handler environment at `now`. No message is in flight, no function is paused, and AWS
 /// accepts every call.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policies: &Policies, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });

@@ -2,7 +2,7 @@
 //!
 //! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` fails every invocation; `"error_type"`
 //! and `"error_message"` set the error. Any other event succeeds. While the environment variable `FAIL_WITH` names an
-//! error, every event fails with it, as after a broken deployment. An error can also control its own retry:
+//! error, every event fails with this error, as after a broken deployment. An error can also control its own retry:
 //! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
 //! A real target needs only the call to [`comeback_envelope::open`].
@@ -32,7 +32,7 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// Converts a failure to the error that Lambda writes to the invocation record. Comeback checks the error's type
+/// Converts a failure into the error that Lambda writes to the invocation record. Comeback checks the error's type
 /// against `NON_RETRYABLE_ERRORS`.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }

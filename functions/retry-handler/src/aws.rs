@@ -81,8 +81,8 @@ impl Aws {
     }
 
     /// Returns the `Account` for one batch from the given retry queue. At `invokes_end`, the handler stops waiting for
-    /// `Invoke` calls. Messages are hidden before these calls. No call that hides them starts after half of the time
-    /// until `invokes_end`, so that the other half is left for `Invoke`.
+    /// `Invoke` calls. Before these calls, the handler hides the messages. The calls that hide them at this point must
+    /// start in the first half of the time until `invokes_end`, so that the second half is left for `Invoke`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -111,7 +111,7 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Latest time at which a call that hides messages before the `Invoke` calls may start. `None` once that hiding has
+    /// The calls that hide messages before the `Invoke` calls may start until this time. `None` once that hiding has
     /// begun, or if no time is left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,

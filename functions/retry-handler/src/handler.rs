@@ -57,9 +57,9 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. This limit exists because
-    /// the handler hides each message while it invokes the message's function, and the message must stay hidden for
-    /// longer than the handler runs.
+    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. The handler must not run
+    /// for longer, because it hides each message before the message's `Invoke` call, and the message must stay hidden
+    /// until after the handler has ended.
     ///
     /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
     /// 1970.

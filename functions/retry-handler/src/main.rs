@@ -1,9 +1,9 @@
 //! The retry handler: the Lambda function that the retry queue's event source mapping invokes.
 //!
-//! `config` reads the environment once. `handler` handles a batch, with the engine's `Environment`, and returns the
-//! response. `aws` makes the calls to AWS, with `aws/settings` (configuration), `aws/transport` (connections and trust)
-//! and `aws/failure` (the meaning of errors). `log` and `metrics` write to standard output. Only `clock` reads the
-//! time.
+//! `config` reads the environment variables once. `handler` passes a batch to the engine's `Environment`, and returns
+//! the response. `aws` makes the calls to AWS, with `aws/settings` (configuration), `aws/transport` (connections and
+//! trusted certificates) and `aws/failure` (the meaning of errors). `log` and `metrics` write to standard output. Only
+//! `clock` reads the time.
 
 mod aws;
 mod clock;

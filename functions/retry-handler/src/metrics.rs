@@ -47,8 +47,8 @@ struct Counted {
 }
 
 impl Group {
-    /// Returns the group that an outcome is counted in. Its target is an entry of `TARGET_FUNCTIONS`, never a string
-    /// from the message: metrics cost money, so the queue's content must not create new ones.
+    /// Returns the group that an outcome is counted in. The group's target is an entry of `TARGET_FUNCTIONS`, never a
+    /// string from the message. Metrics cost money, so messages must not create new ones.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -303,8 +303,8 @@ mod tests {
         }
     }
 
-    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever the ARN's qualifier, even one of
-    /// a million characters.
+    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever qualifier the ARN has, even one
+    /// of a million characters.
     #[test]
     fn target_is_its_allow_list_entry() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]

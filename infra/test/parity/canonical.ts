@@ -7,13 +7,13 @@ export interface Template {
 
 /**
  * Returns the resources of a template in a canonical form, so that equivalent templates compare equal. Parameters are
- * replaced by their values, and conditions are resolved. Intrinsic functions that build strings become strings, and so
- * do scalars (as in CloudFormation). A role's policies become one set of statements, keyed by their actions and
+ * replaced by their values, and conditions are resolved. Intrinsic functions that build strings are evaluated. Scalars
+ * become strings, as in CloudFormation. A role's policies become one set of statements, keyed by their actions and
  * resources. A dashboard becomes its list of widgets.
  *
  * @param names the name of each resource by its logical id
  * @param parameters the values of parameters; all other parameters have their defaults
- * @throws if a resource has no name, or the template has an intrinsic function that is not implemented here
+ * @throws if a resource has no name, or if the template contains an intrinsic function that is not implemented here
  */
 export function canonical(
   template: Template,
@@ -144,8 +144,8 @@ function evaluator(
 }
 
 /**
- * Keys statements by their actions and resources. The order of a list, and brackets around a single item, do not
- * matter.
+ * Returns IAM policy statements by their actions and resources. The order of the actions or resources does not matter.
+ * A single action or resource may be a string or a list.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');

@@ -6,8 +6,8 @@ from facts import Fact
 
 # The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# Seconds to wait, more than the queue's own visibility timeout. A message that the function did not hide is then
-# visible again.
+# Seconds to wait. This is longer than the queue's own visibility timeout, so a message that the function did not hide
+# is visible again by then.
 LATER = 45
 
 OTHERS = Fact(

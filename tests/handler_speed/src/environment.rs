@@ -1,5 +1,5 @@
 //! A function's execution environment: the process, and the services that it calls on the loopback interface. The
-//! services are the Runtime API, and SQS, Lambda and SSM, which take 10 ms for each call.
+//! services are the Runtime API and simulations of SQS, Lambda and SSM. The simulations take 10 ms for each call.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -83,8 +83,8 @@ impl Environment {
         answered - self.started
     }
 
-    /// Passes an event to the environment and waits for the response. Returns the time taken, the time of the response,
-    /// and its text.
+    /// Passes an event to the environment and waits for the response. Returns the time taken, and the time and text of
+    /// the response.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const MESSAGES: usize = 10;
 
-/// A batch of messages on their first receive. The handler must hide each message for its backoff, and report it as
-/// failed, so that SQS keeps it.
+/// A batch of messages that are received for the first time. The handler must hide each message for its backoff, and
+/// report the message as failed so that SQS keeps it.
 pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// A batch of messages on their first receive. Each message's event has already been retried nine times. Most of their
-/// backoffs exceed two minutes, so the handler also logs the messages' receipt handles.
+/// A batch of messages that are received for the first time. Each message's event has already been retried nine times.
+/// Most of the backoffs exceed two minutes, so the handler also logs the messages' receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {

@@ -1,9 +1,10 @@
-//! Measures the retry handler's start time, batch times and size, and compares them with those of an empty function on
-//! the same runtime, of the handler at an earlier commit and, if `bench.sh` finds it, of the Python handler from the
-//! article that docs/migrating.md names. `make bench-handler` runs this program.
+//! Measures the retry handler's start time, batch times and size, and compares them with those of other functions: an
+//! empty function on the same runtime, the handler at an earlier commit, and the Python handler from the article that
+//! docs/migrating.md names. The last two functions are optional (see `bench.sh`). `make bench-handler` runs this
+//! program.
 //!
-//! Only the ratios are comparable, because the milliseconds depend on the machine. Each ratio is between two medians.
-//! The handler and the empty function are measured alternately.
+//! Only the ratios are comparable, because the milliseconds depend on the machine. Each ratio compares two medians. The
+//! handler and the empty function are measured alternately.
 
 mod environment;
 mod events;
@@ -90,8 +91,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures batches in a warm environment, and compares each median time with the median time of a call to AWS. Returns
-/// the median time of a call to AWS, in milliseconds.
+/// Measures batches in a warm environment, and compares each median time with the median time of a single call to AWS.
+/// Returns the latter, in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
@@ -139,8 +140,8 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Measures the time from an environment's readiness to the end of its first batch, and compares it with the time of
-/// one call to AWS.
+/// Measures the time from the moment when an environment is ready to the end of its first batch. Compares this time
+/// with that of a single call to AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

@@ -1,6 +1,7 @@
 //! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces the event until it succeeds. Then it does the same for each line of standard input. During a
-//! trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a signal stops MiniStack.
+//! three times, and traces the event until it succeeds. Then it sends and traces each line of standard input in the
+//! same way. During a trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a
+//! signal stops MiniStack.
 //!
 //! `local build` only builds the functions. Test runs that start servers do this first, because a compiler that runs at
 //! the same time would slow down a server, but not the server's clock.

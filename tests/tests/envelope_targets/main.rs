@@ -1,5 +1,5 @@
 //! Tests that targets in three languages can open their events and request retries. The targets consist of the files
-//! that docs/envelope.md tells readers to copy and of the example code on that page.
+//! that docs/envelope.md tells readers to copy and the example code on that page.
 
 mod golden;
 mod page;

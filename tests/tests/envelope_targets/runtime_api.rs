@@ -9,8 +9,8 @@ use std::thread;
 use comeback_tests::PATIENCE;
 use serde_json::Value;
 
-/// Runs a Lambda runtime for one invocation, and returns the failure that it posts: the `responsePayload` of an
-/// invocation record. The runtime's output goes to the file `log`.
+/// Runs a Lambda runtime for one invocation, and returns the failure that the runtime posts. Lambda uses such a failure
+/// as the `responsePayload` of an invocation record. The runtime's output goes to the file `log`.
 pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, log: &Path) -> Value {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback interface has a free port");

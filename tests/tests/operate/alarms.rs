@@ -1,5 +1,5 @@
-//! Tests that the stack's alarms and dashboard can be deployed. MiniStack evaluates neither expressions nor the
-//! dimensions of an alarm on a single metric, so `tests/tests/template/alarms.rs` tests when each alarm fires.
+//! Tests that the stack's alarms and dashboard can be deployed. MiniStack does not evaluate expressions, and ignores
+//! the dimensions of metrics. The tests in `tests/tests/template/alarms.rs` therefore test when each alarm fires.
 
 use std::collections::BTreeSet;
 

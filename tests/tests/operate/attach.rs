@@ -14,8 +14,8 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Lambda's settings for asynchronous invocations of a function or, given `qualifier`, of one of its aliases. `Null` if
-/// there are no settings.
+/// Lambda's settings for asynchronous invocations of a function. If `qualifier` is given, the settings of that alias.
+/// `Null` if there are none.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -81,9 +81,9 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Repeats a `comeback` command, as its error advises, while another trial is changing the stack that both trials
-/// share. On a busy machine, two trials may read the stack at the same time and both change it, so one of the changes
-/// is lost.
+/// Runs a `comeback` command, and repeats it while another trial is changing the shared stack. (The command's error
+/// gives this advice.) On a busy machine, two trials may read the stack at the same time and then both change it, so
+/// that one of the changes is lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
@@ -318,8 +318,8 @@ pub(crate) async fn attach_reports_denied_and_unconfirmed_changes(world: &World)
     assert!(missing.contains("Lambda has no function no-such-function"), "{missing}");
 }
 
-/// `detach` keeps a function on the allow-list while the handler's log shows that one of its events is waiting, here
-/// for ten minutes.
+/// `detach` keeps a function on the allow-list while the handler's log shows that one of the function's events is
+/// waiting. In this test, the event waits for ten minutes.
 pub(crate) async fn detach_finds_waiting_events_in_the_log(world: &World) {
     const FUNCTION: &str = "attached-waiting";
     let stack = world.deploy("waiting", "BaseBackoff=600 MaxBackoff=600 Jitter=none").await;

@@ -133,8 +133,8 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Leaves all dead-letters hidden, as a killed command would. The commands must report how many are hidden, and when
-/// they become visible again.
+/// Leaves all dead-letters hidden, as a killed command would. The commands must report how many dead-letters are
+/// hidden, and when these will be visible again.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",

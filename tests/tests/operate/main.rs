@@ -1,5 +1,5 @@
 //! Tests the commands of `comeback` on a stack in MiniStack, with only the permissions that `docs/operate.md` lists.
-//! Checks their output as text and as JSON.
+//! Checks both the text output and the JSON output.
 
 mod alarms;
 mod attach;
@@ -29,8 +29,8 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Number of trials that run at the same time. Trials mostly wait, but a larger number would overload two cores: a call
-/// by the handler would then take longer than 20 s and count as unanswered, and its event would wait for an hour.
+/// Number of trials that run at the same time. Trials mostly wait, but more of them would overload two cores. A call by
+/// the handler could then take longer than 20 s and count as unanswered, and the call's event would wait for an hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

@@ -10,12 +10,12 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Minimum number of recalled events. On a busy machine, the response to one of the handler's calls may come too late,
-/// and that call's event then waits for an hour.
+/// Minimum number of recalled events. This is less than all of them, because on a busy machine the response to one of
+/// the handler's calls may come too late. The call's event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff takes an hour, which is much longer than `eventually` waits at each step. So only the operator's
+/// Each backoff lasts an hour, which is much longer than `eventually` waits at each step, so only the operator's
 /// request can bring the events back.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // With `HideUpTo=always`, no message is moved even if counting the messages in flight takes longer than the handler
@@ -91,8 +91,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// A held event is recalled and retried when its pause ends. Without the recall, the handler would check it 22 minutes
-/// later.
+/// A held event is recalled and retried when its pause ends. Without the recall, the handler would check the event only
+/// every 22 minutes.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);

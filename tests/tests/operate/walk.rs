@@ -5,7 +5,7 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs every command of the rehearsal in docs/operate.md, in the order in which they appear there. The clock runs 60
+/// Runs all commands of the rehearsal in docs/operate.md in the order in which they appear there. The clock runs 60
 /// times as fast as real time, because the handler checks a held event only every 22 minutes.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;

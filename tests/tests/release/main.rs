@@ -1,5 +1,5 @@
-//! Tests a release as its users see it, for `make check-dist`. The tests use the files in `dist/`, in empty folders and
-//! without Rust. MiniStack stands in for AWS.
+//! Tests a release as its users see it, for `make check-dist`. The tests use only the files in `dist/`, and run in
+//! empty folders without Rust. MiniStack stands in for AWS.
 //!
 //! | file | holds |
 //! |---|---|

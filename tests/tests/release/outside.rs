@@ -75,8 +75,8 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a code block from the documentation in the folder. The block is adapted to this machine and downloads from
-    /// `dist/`.
+    /// Adapts a code block of the documentation to this machine, and runs the block in this folder. Its downloads come
+    /// from `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));

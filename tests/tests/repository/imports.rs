@@ -1,5 +1,5 @@
-//! Tests that an import inside a crate names the module that defines the item, and that no files import each other in a
-//! circle.
+//! Tests that an import inside a crate names the module that defines the item, and that files do not import each other
+//! in a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -150,8 +150,7 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A circle of files that import each other, beginning and ending with the same file. `None` if there is no such
-/// circle.
+/// A cycle of files that each import the next. The first file is repeated at the end. `None` if there is no cycle.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
     // A file that imports from none of the remaining files is not in a circle.

@@ -7,7 +7,7 @@
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | the output of a few simulations and studies, byte for byte |
 //! | `infrastructure` | docs/attach-with-your-tool.md names attributes that Terraform and similar tools have |
-//! | `imports` | each import inside a crate names the defining module, and no imports form a circle |
+//! | `imports` | each import inside a crate names the defining module, and no imports form a cycle |
 //! | `pages` | each command in the documentation is run by a test, and each link leads to a file |
 //! | `tools` | the Python tools are locked by their hashes |
 //! | `versions` | every package, lock file and page has the same version |

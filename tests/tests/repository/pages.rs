@@ -58,8 +58,8 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// Returns true for commands that a test runs on every page: `comeback` commands (`crates/cli/tests/cli/pages.rs`) and
-/// `make` commands (`every_make_target_exists`).
+/// Returns true for commands that are tested on whatever page they appear: `comeback` commands
+/// (`crates/cli/tests/cli/pages.rs`) and `make` commands (`every_make_target_exists`).
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =
         line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");
@@ -75,8 +75,8 @@ fn tests_read_the_sections_they_claim() {
     }
 }
 
-/// In a checkout, the pages put the repository's tools first on the `PATH`, because another cargo-lambda might not find
-/// its compiler. Blocks that install a release do not need these tools.
+/// Code blocks for use in a checkout put the repository's tools first on the `PATH`, because another installation of
+/// cargo-lambda might not find its compiler. Blocks that install a release do not need these tools.
 #[test]
 fn installed_tools_come_first_on_the_path() {
     const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";

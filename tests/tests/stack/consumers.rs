@@ -81,9 +81,10 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// An order waits for 12 hours less 30 seconds, the longest possible wait. If the consumer did not hide it, it would
-/// come back after the queue's own visibility timeout of 15 seconds, before another order that requests a wait of 20
-/// seconds. MiniStack accepts longer timeouts than AWS does, so the clients' own tests check the maximum.
+/// One order waits for 30 seconds less than 12 hours, the longest possible wait. Another order requests a wait of 20
+/// seconds. If the consumer did not hide the first order, it would come back before the other one, after the queue's
+/// own visibility timeout of 15 seconds. MiniStack accepts longer timeouts than AWS does, so the clients' own tests
+/// check the maximum.
 pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     const LONGEST: u64 = 43_170;
     const OWN_TIMEOUT: u64 = 15;

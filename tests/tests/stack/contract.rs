@@ -1,6 +1,6 @@
-//! Contracts for the behaviour of SQS, the event source mapping and asynchronous invocations. Each runs on MiniStack
-//! and on the model that simulations use, so that any difference between the two is noticed. The queue of the engine's
-//! tests runs only the contracts that it claims to fulfil.
+//! Contracts for the behaviour of SQS, the event source mapping and asynchronous invocations. Each contract is checked
+//! on MiniStack and on the model that simulations use, so that any difference between the two is noticed. The queue of
+//! the engine's tests is checked only against the contracts that it claims to fulfil.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;
@@ -20,8 +20,8 @@ use stand::{EngineQueue, Model};
 /// A visibility timeout, in seconds, that outlasts any contract's run.
 const LONG: u64 = 600;
 
-/// The trials for all contracts. A contract's trials are named `contract::model::…` and `contract::ministack::…`; a
-/// contract that the queue of the engine's tests claims to fulfil also has `contract::engine::…`.
+/// The trials for all contracts. A contract's trials are named `contract::model::…` and `contract::ministack::…`. If
+/// the queue of the engine's tests claims to fulfil the contract, there is a third trial, `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! trials {

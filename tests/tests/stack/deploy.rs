@@ -32,8 +32,8 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// Deploys the example app from docs/deploy-cdk.md. The app's own build finds the functions that `sam build` has built,
-/// so nothing is built again.
+/// Deploys the example app from docs/deploy-cdk.md. The app's own build finds that `sam build` has already built the
+/// functions, so nothing is built again.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
     let [install, deploy, invoke] =
@@ -57,8 +57,8 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
-/// Asserts that the app deploys the bootstraps that `sam build` built, byte for byte. The same source, tool and profile
-/// give the same bytes.
+/// Asserts that the app deploys the bootstraps that `sam build` built, byte for byte. Both builds use the same source,
+/// tool and profile.
 fn ships_what_sam_builds(output: &Path) {
     let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
     let mut built: Vec<_> = assets.filter_map(|asset| bootstrap(&asset.path())).collect();
@@ -140,7 +140,7 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
 }
 
 /// A shell in which `cargo run` starts the handler that `sam build` has built. Otherwise, `cargo lambda watch` would
-/// spend minutes rebuilding the handler with other features and another profile.
+/// spend minutes rebuilding the handler with different features and a different profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\

@@ -1,11 +1,11 @@
 //! Tests the shipped stack end to end: the template and the built functions, over HTTP, with MiniStack in place of AWS.
 //!
-//! All trials share servers and deployments, and start at the same time, because a trial mostly waits.
+//! All trials share servers and deployments. They all start at the same time, because a trial mostly waits.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `retries`, `orders` | retries on the real clock, and on a clock 60 times as fast |
-//! | `policies` | policies of individual functions, which change while an event is waiting |
+//! | `policies` | policies of individual functions, and changes to them while an event is waiting |
 //! | `attach`, `deploy` | commands in the documentation for attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | commands in the documentation for plain CloudFormation and for a KMS key |
 //! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |

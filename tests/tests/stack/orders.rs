@@ -172,8 +172,8 @@ pub(crate) struct Seen {
     event: Value,
 }
 
-/// Raises the handler's timeout. On the fast clock, the template's timeout of a minute is one real second, which is too
-/// short on a busy machine.
+/// Raises the handler's timeout. On the fast clock, the template's timeout of a minute is only one second of real time,
+/// which is too short on a busy machine.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
@@ -253,9 +253,9 @@ impl<'m> Orders<'m> {
         .await;
     }
 
-    /// Asserts that each retry contains the whole order, and that its backoff has passed since the previous invocation.
-    /// The backoff is `base` seconds, doubled with each retry up to `cap`. A retry may be later, because the poller
-    /// polls only once a minute on the fast clock.
+    /// Asserts that each retry contains the whole order, and that the time since the previous invocation is at least
+    /// the backoff. The first backoff is `base` seconds, and each further one is twice as long, up to `cap`. A retry
+    /// may come later, because the poller polls only once a minute on the fast clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

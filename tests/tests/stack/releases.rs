@@ -15,8 +15,8 @@ const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
 /// Number of orders for each kind of message that the update must not lose.
 const EACH: u64 = 4;
-/// Backoff before each retry, in seconds. On the fast clock, it takes a real minute, during which the test sends all
-/// orders.
+/// Backoff before each retry, in seconds. On the fast clock, this is a minute of real time, during which the test sends
+/// all orders.
 const BACKOFF: f64 = 3_600.0;
 
 /// Updates a stack whose queue contains records that the handler has not received, records that are hidden, and

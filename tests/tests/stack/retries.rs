@@ -73,8 +73,8 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts the messages in a queue with one call. Between two calls, a message might become visible and be missing from
-/// both counts.
+/// Counts the visible, hidden and delayed messages in a queue with a single call. If these were separate calls, a
+/// message that became visible in between might be missing from every count.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

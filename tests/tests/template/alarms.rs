@@ -1,5 +1,5 @@
-//! Tests that each alarm in the template fires in the situation that it reports, stops when that situation ends, and
-//! does not fire in a similar one. Other tests cover the alarms' metrics, topic and cost.
+//! Tests that each alarm in the template fires in the situation that it reports, clears when that situation ends, and
+//! does not fire in a similar situation. Other tests cover the alarms' metrics, topic and cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,8 @@ fn alarms_on_the_log_count_the_lines_of_their_filters() {
     }
 }
 
-/// CloudWatch refuses an alarm that looks back over more than a week or, with periods under an hour, more than a day.
+/// CloudWatch refuses an alarm that evaluates more than the last week. If the alarm's periods are shorter than an hour,
+/// the limit is a day.
 #[test]
 fn no_alarm_looks_back_too_far() {
     for (name, alarm) in alarms() {

@@ -1,7 +1,7 @@
 //! Evaluates the template's alarms on recorded metrics, as CloudWatch does. Supports the part of CloudWatch's metric
 //! math that the alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result is missing
-//! if an operand is missing. Unlike in CloudWatch, periods begin with the recording and do not slide, and older data
-//! points do not replace missing ones.
+//! if an operand is missing. There are two differences from CloudWatch: the first period starts when the recording
+//! starts (periods do not slide), and older data points do not replace missing ones.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //! | `cloudformation` | the release's template for CloudFormation without SAM |
 //! | `alarms` | each alarm fires in the situation that it reports |
 //! | `cloudwatch` | evaluates an alarm as CloudWatch does |
-//! | `quoting` | values with spaces, as each tool parses them |
+//! | `quoting` | each tool parses quoted values with spaces correctly |
 
 mod alarms;
 mod cloudformation;
@@ -40,8 +40,8 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares both kinds with the CDK
-/// construct's encryption.
+/// SQS refuses a queue that has both kinds of encryption at the same time. `infra/test/parity.test.ts` compares both
+/// kinds with those of the CDK construct.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});
@@ -156,8 +156,8 @@ fn example_leaves_its_retries_to_comeback() {
     );
 }
 
-/// The parameter `Example` can leave out the example target. `infra/test/parity.test.ts` compares everything else with
-/// the CDK construct's output.
+/// The stack has no example target if the parameter `Example` is `no`. `infra/test/parity.test.ts` compares the rest of
+/// the template with the CDK construct's output.
 #[test]
 fn example_is_optional() {
     let example = &template()["Parameters"]["Example"];

@@ -14,7 +14,7 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// Shell function in place of `cargo`. It makes the documented `cargo lambda deploy` deploy any file, because this test
+/// Shell function that replaces `cargo`, so that the documented `cargo lambda deploy` can deploy any file. This test
 /// does not build the handler.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
@@ -82,8 +82,8 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request, sends its body to `bodies`, and then responds that the resource does not exist. The response comes
-/// last, because the tool may end as soon as it arrives.
+/// Reads a request, sends its body to `bodies`, and then responds that the resource does not exist. The response must
+/// come last, because the tool may exit as soon as it receives the response.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

@@ -1,5 +1,5 @@
-//! Tests that docs/settings.md and template.yaml repeat the handler's variables as `comeback_engine::SETTINGS` declares
-//! them, and that CloudFormation refuses the values that the handler refuses.
+//! Tests that docs/settings.md and template.yaml describe the handler's variables as `comeback_engine::SETTINGS`
+//! declares them, and that CloudFormation refuses the values that the handler refuses.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The start of a variable's row in docs/settings.md, up to the variable's meaning. On the page, the cell with the
-/// meaning continues with more text and links.
+/// The start of a variable's row in docs/settings.md, up to and including the variable's meaning. On the page, the cell
+/// with the meaning may continue with more text and links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {
@@ -113,7 +113,7 @@ fn template_passes_the_variables_that_the_handler_reads() {
     assert_eq!(names, known);
 }
 
-/// According to the template's pattern, the CDK construct and docs/settings.md, an entry of `POLICIES` may set every
+/// The template's pattern, the CDK construct and docs/settings.md all say that an entry of `POLICIES` may contain any
 /// setting of a function.
 #[test]
 fn policies_entry_may_set_every_function_setting() {
@@ -207,7 +207,7 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
 }
 
 /// Names of the template's rules that these variables break. Evaluates the rules as CloudFormation does, but supports
-/// only the intrinsic functions that they use.
+/// only the intrinsic functions that the rules use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);
@@ -242,8 +242,8 @@ fn parameter_of(variable: &str) -> String {
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
-/// Returns true if CloudFormation would refuse the value. A pattern must match the whole value, and a number may have a
-/// fraction.
+/// Returns true if CloudFormation would refuse the value. A pattern must match the whole value. A number does not need
+/// to be whole.
 fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =

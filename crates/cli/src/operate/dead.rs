@@ -47,7 +47,8 @@ enum DeadCommand {
     Redrive(Box<RedriveArguments>),
     /// Write dead-letters to a file and delete them
     ///
-    /// Deletes each dead-letter only once it is in the file on disk. `comeback dead import` restores the file.
+    /// Deletes each dead-letter only once it is in the file on disk. `comeback dead import` restores the dead-letters
+    /// from the file.
     #[command(after_help = DISCARD_EXAMPLES)]
     Discard(Box<DiscardArguments>),
     /// Restore dead-letters from a file that `dead discard` wrote

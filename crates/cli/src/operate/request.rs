@@ -104,8 +104,8 @@ pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Resul
 /// A change that requests retries and, if it succeeds, provides a [`Watch`] for following them.
 struct Watched {
     retries: RequestEvents,
-    /// Set once the retries have been requested. `None` if they cannot be watched, because the handler's log does not
-    /// say which events are waiting.
+    /// Empty until the retries have been requested. Then `None` if the retries cannot be watched, because the handler's
+    /// log does not say which events are waiting.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 
@@ -151,8 +151,8 @@ pub(crate) struct CancelArguments {
     /// Reason, stored with the request and in each dead-letter
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
-    /// Withdraw the requests to cancel this function's events; with --all, those made with --all, or with --key and no
-    /// function
+    /// Withdraw requests to cancel this function's events; with --all, requests that were made with --all, or with
+    /// --key but without a function
     #[arg(long, conflicts_with_all = ["error", "key", "dry_run", "why"])]
     withdraw: bool,
     #[command(flatten)]

@@ -195,8 +195,8 @@ fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Asks the operator to confirm a plan. With `--yes`, asks only if the operator must answer the question in person.
-/// Fails if the operator declines, if standard input is not a terminal, or if the command prints JSON.
+/// Asks the operator to confirm a plan. With `--yes`, returns at once unless the operator must answer in person.
+/// Otherwise, fails if the operator declines, if standard input is not a terminal, or if the command prints JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {

@@ -1,6 +1,7 @@
 //! Reads a file of recorded messages and converts the messages to an SQS event. The file contains an SQS event, the
-//! output of `aws sqs receive-message` (with or without `--query Messages`), a single message in either format, or only
-//! a failure record. A file may contain several of these values, as in JSON Lines. Together, they become one event.
+//! output of `aws sqs receive-message` (with or without `--query Messages`), a single message from either of these, or
+//! only a failure record. A file may contain several of these values, as in JSON Lines. Together, they become one
+//! event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -147,7 +148,7 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 
 impl Message {
     /// Creates a message with a failure record as its body. `number` is the number of earlier messages in the event.
-    /// The message's id is the record's request id or, if the record has none, is derived from `number`.
+    /// The message's id is the record's request id or, if the record has no request id, an id derived from `number`.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);

@@ -63,7 +63,7 @@ fn scale(axis: &TimeAxis) -> String {
     scale
 }
 
-/// Formats the line of one retry, such as `  ━━━●━━  `. The dot marks the mean time, and the line reaches from the 5th
+/// Formats the line of one retry, such as `  ━━━●━━  `. The dot marks the mean time, and the line extends from the 5th
 /// to the 95th percentile.
 fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
     let at = retry.since_first_failure_seconds;

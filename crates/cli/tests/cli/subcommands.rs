@@ -4,7 +4,7 @@ use crate::support::*;
 
 const SIMULATE: &str = "Simulate a day of failures and retries on a virtual clock";
 const REPLAY: &str = "Show what the retry handler does with recorded messages";
-const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an event gets";
+const SCHEDULE: &str = "Print when and how often a policy retries an event";
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 

@@ -190,8 +190,8 @@ impl Change {
         }))
     }
 
-    /// Returns the command that makes the same change, as a dry run if its filter may also select other dead-letters.
-    /// `None` if no filter selects the chosen dead-letters.
+    /// Returns the command that makes the same change. If the command's filter may also select other dead-letters, the
+    /// command has the flag `--dry-run`. `None` if no filter selects the chosen dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {
@@ -216,7 +216,7 @@ struct Command {
 }
 
 /// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if no
-/// filter selects these dead-letters, or if a command line cannot show the flags as they are.
+/// filter selects these dead-letters, or if the flags contain characters that a command line cannot show.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     let (flags, is_exact) = match selection {
         Selection::All if snapshot.filter.takes_everything() => (vec!["--all".into()], true),

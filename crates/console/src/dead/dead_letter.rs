@@ -109,7 +109,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 
 /// Reads the queue until the dead-letter is found. The read continues even if the browser disconnects, so that all
 /// received dead-letters become visible again. Redirects to a page with the result, so that the address contains no
-/// payload and the browser's Back button does not send a form again.
+/// payload and the browser's Back button does not send the form again.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -133,8 +133,8 @@ mod tests {
 
     use super::*;
 
-    /// The address of a reread dead-letter has a one-time name and no payload. Only the latest reread dead-letter is
-    /// kept.
+    /// After a dead-letter is read again, the address of its page contains a one-time name instead of the payload. Only
+    /// the result of the latest read is kept.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

@@ -107,8 +107,8 @@ mod tests {
     use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// Sets up an account that has two dead-letters, and a console for it. Also returns the form fields that select the
-    /// first dead-letter, and the key of this dead-letter.
+    /// Sets up an account with two dead-letters, and a console for the account. Also returns the form fields that
+    /// select the first dead-letter, and the key of the first dead-letter.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

@@ -1,9 +1,9 @@
 //! Files that contain dead-letters: exports for the browser to download, and uploads to import.
 //!
-//! The files are in the folder where the server was started. Only the user who started the server can read them. A
-//! server that is stopped leaves the same files as a command that is killed, so `comeback dead import` can continue
-//! with them. An upload is named after a digest of its content, so that uploading the same file again continues the
-//! import.
+//! The files are in the folder where the server was started. Only the user who started the server can read them. If the
+//! server is stopped, it leaves the same files behind as a killed command would, and `comeback dead import` can
+//! continue from these files. An upload is named after a digest of its content, so that uploading the same file again
+//! continues the import.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -53,8 +53,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns `name` if it has the format of the file names that the console makes; otherwise `None`. Names of this format
-/// contain no folder, so a form cannot reach other files.
+/// Returns `name` if it has the format of the console's own file names; otherwise `None`. Such a name contains no
+/// folder, so a form cannot read files in other folders.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -84,8 +84,8 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Sends a file that this server has written. The file contains payloads, so it can be downloaded only with a form in
-/// the console.
+/// Responds with a file that this server has written. The file contains payloads, so it can be downloaded only by
+/// submitting a form in the console.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;

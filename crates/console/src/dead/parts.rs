@@ -26,7 +26,7 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action whose page is at `path`, or refuses the request if another action is
+/// Reserves the dead-letter queue for the action whose page is at `path`. Refuses the request if another action is
 /// reading the queue.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
@@ -34,8 +34,8 @@ pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
-/// Performs an action that reads the dead-letter queue, and redirects to the page that shows the progress. If the form
-/// is sent twice, performs the action only once.
+/// Performs an action that reads the dead-letter queue, and redirects to the page that shows the action's progress. If
+/// the form is sent twice, the action is performed only once.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,

@@ -15,8 +15,8 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Path of the page about the action that is reading the queue; empty if the action has no page. `None` while no
-    /// action reads the queue.
+    /// Path of the page about the action that is reading the queue; empty if the action has no page. `None` if no
+    /// action is reading the queue.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
     /// Set to true when the server stops.
@@ -29,8 +29,8 @@ pub(crate) struct Dead {
 /// A dead-letter that was read again because the operator requested it.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
-    /// Heading and text of the payload or, if no event was found in the message, of the message's body. `None` unless
-    /// the operator requested the text.
+    /// A heading, and the text below it: the payload, or the message's body if no event was found in the message.
+    /// `None` unless the operator requested the text.
     pub(super) text: Option<(&'static str, String)>,
     /// The payload, formatted, for the operator to edit. `None` unless the operator asked to edit the payload.
     pub(super) editable: Option<String>,
@@ -71,7 +71,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// Returns the newest snapshot. `scan` is the snapshot id in a form. Fails if the form was made from an older
+    /// Returns the newest snapshot. Fails unless `scan`, the snapshot id that a form contains, is the id of this
     /// snapshot.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));

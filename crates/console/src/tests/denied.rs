@@ -1,5 +1,5 @@
-//! Tests of the pages for an operator who lacks a permission: each page names the missing permission and shows the
-//! rest.
+//! Tests of the pages for an operator who lacks a permission: each page names the missing permission, and shows
+//! everything that can be read without it.
 
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};

@@ -186,8 +186,8 @@ fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
 /// Once the service has refused this many whole calls with the same error code, the sender assumes that the service
 /// would refuse every call.
 const CALLS: u32 = 6;
-/// The sender does not assume that the service refuses every call until at least this many halves of refused calls have
-/// been refused too.
+/// The sender assumes that the service would refuse every call only if at least this many of the refused calls were
+/// halves of earlier ones.
 const HALVES: u32 = 2;
 /// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
 /// far. This takes at most twice as many calls as entries.

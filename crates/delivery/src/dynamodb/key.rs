@@ -15,7 +15,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table with this partition key. `name` may be an ARN; the writes must then name the table by the same
+    /// Makes a table with this partition key. `name` may be an ARN; if so, the writes must name the table by the same
     /// ARN.
     pub fn new(name: impl Into<String>, partition_key: impl Into<String>) -> Self {
         Self { name: name.into(), partition: partition_key.into(), sort: None }
@@ -73,7 +73,7 @@ fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     }
 }
 
-/// Normalizes a number, because `1`, `1.0`, `+01` and `10e-1` name the same item. Text that is not a number stays
+/// Normalizes a number, because `1`, `1.0`, `+01` and `10e-1` name the same item. Text that is not a number is left
 /// unchanged, and DynamoDB will refuse it.
 fn canonical_number(text: &str) -> String {
     let (negative, unsigned) = match text.strip_prefix('-') {

@@ -37,7 +37,8 @@ fn stored_value(value: &AttributeValue) -> usize {
 }
 
 /// Stored size of a number: about 1 byte for every two significant digits, plus 1 byte; leading and trailing zeros do
-/// not count. The result is never more than DynamoDB counts, so an item that DynamoDB would accept is not refused here.
+/// not count. The result is never larger than DynamoDB's own count, so an item that DynamoDB would accept is not
+/// refused here.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();

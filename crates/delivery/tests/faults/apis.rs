@@ -76,9 +76,9 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Checks the rules that hold whatever the service did. Every entry is either delivered or handed back with its own
-/// text. An entry is executed twice only if the first call's response did not show that it was executed. No call was
-/// over a limit.
+/// Checks the rules that hold whatever the service does. Every entry is either delivered or handed back unchanged. An
+/// entry is executed twice only if the first call's response did not show that the entry was executed. No call exceeds
+/// a limit.
 ///
 /// Returns the errors of the entries that were not delivered, by the entries' texts.
 pub(crate) fn accounted<A: Api>(

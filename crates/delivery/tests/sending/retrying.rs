@@ -1,5 +1,5 @@
-//! Tests of retries: their number, the waits before them, and the entries that are sent again (failed entries, and
-//! halves of refused calls).
+//! Tests of retries: how many there are, how long the sender waits before each, and which entries are sent again
+//! (failed entries, and the halves of refused calls).
 
 use std::time::Duration;
 

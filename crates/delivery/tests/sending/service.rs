@@ -23,7 +23,8 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// A scripted answer to one entry. The entries of all calls get the script's answers in turn; the last answer repeats.
+/// A scripted answer to one entry. The entries get the script's answers in order, across all calls. Once the script is
+/// used up, its last answer repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,

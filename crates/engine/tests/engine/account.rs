@@ -1,5 +1,5 @@
-//! A stand-in for the AWS account. It records the handler's calls, and fails the ones that the test selects. This file
-//! also has an executor that runs the account's futures and cannot hang.
+//! A stand-in for the AWS account. It records the handler's calls, and lets a test make any of them fail. This file
+//! also contains an executor that runs the account's futures and cannot hang.
 
 pub(crate) mod queue;
 

@@ -205,8 +205,8 @@ fn a_reinvocation_continues_the_trace() {
     assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
-/// Three messages of each of three kinds. The nine messages need one call to hide, three invokes and one call to send
-/// dead-letters.
+/// Three messages of each of three kinds. The nine messages need one call to hide messages, three `Invoke` calls, and
+/// one call to send dead-letters.
 fn mixed() -> Vec<Record> {
     let mut records = [garbage(3), due(3), first_receives(3)].concat();
     for (n, record) in records.iter_mut().enumerate() {

@@ -224,9 +224,9 @@ proptest! {
         }
     }
 
-    /// If a log line has a receipt handle, its message is hidden as the line says, and no copy of its event is in
-    /// flight. If a message waits only for its backoff, and for more than two minutes, every line about it has a
-    /// handle.
+    /// If a log line contains a receipt handle, the message is hidden for as long as the line says, and no copy of the
+    /// event is in flight. Every line about a message that waits for more than two minutes, and only for its backoff,
+    /// contains a handle.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

@@ -1,5 +1,6 @@
-//! Tests of the rules: a case for each reason, the limits to the millisecond or byte, the order of the rules, and due
-//! times. The tests also check that jitter spreads messages evenly, and that a repeated decision draws the same delay.
+//! Tests of the rules: a case for each reason, each limit to the exact millisecond or byte, the order of the rules, and
+//! due times. The tests also check that jitter spreads messages evenly, and that a repeated decision draws the same
+//! delay.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -399,8 +400,8 @@ fn jittered(jitter: Jitter) -> Policy {
     })
 }
 
-/// Checks that draws are uniform over {low … high}: every value occurs, no value lies outside, and the mean is within 4
-/// standard errors.
+/// Checks that draws are uniform over {low … high}: every value occurs, no value lies outside the range, and the mean
+/// is within 4 standard errors.
 fn assert_uniform(draws: &[u64], low: u64, high: u64) {
     let distinct: HashSet<u64> = draws.iter().copied().collect();
     assert_eq!(distinct, (low..=high).collect());

@@ -1,5 +1,5 @@
 //! Tests of the engine's rules through its public API. `decide`, `directives`, `pauses`, `retry_now` and `cancels` test
-//! the rules at their limits. `batch`, `moves`, `held` and `batch_invariants` test the environment. `reading`,
+//! the rules at their limits. `batch`, `moves`, `held` and `batch_invariants` test `Environment`. `reading`,
 //! `dead_letters`, `policy` and `policies` test the input and output of the engine. `model` checks the protocol of one
 //! event in every order of steps and faults. Tests that need AWS use the stand-in `account`, in which a test can make
 //! calls fail. `support` builds messages and policies. `settings_file` compares the table of settings with the file for

@@ -2,7 +2,8 @@
 //! of steps, faults and outages, with a bound on the number of faults.
 //!
 //! The handler itself is not modelled. Each of its steps calls `Environment::handle`, which calls `decide`, with a real
-//! record at a virtual time. The checker stops when it has seen every state, which also proves that every path ends.
+//! record at a virtual time. The checker stops once it has seen every state. This also proves that every path ends,
+//! because no path returns to an earlier state.
 
 mod protocol;
 

@@ -13,7 +13,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 /// A document with pauses of [`ORDERS`]. Each pause has a start and an end, in seconds after the first failure, and a
-/// spread in seconds. The start and the end may be negative.
+/// spread period in seconds. The start and the end may be negative.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -313,8 +313,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates the seconds from a pause's actual end to its planned end; `None` if no end was planned. About half of the
-/// planned ends come before a handler must have noticed the actual end.
+/// Generates the number of seconds from a pause's actual end to its planned end; `None` if no end was planned. About
+/// half of the planned ends come before the latest time at which a handler notices the actual end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -356,8 +356,8 @@ proptest! {
     }
 }
 
-/// An environment that has not noticed the early end brings the event back after the planned end. An environment that
-/// has noticed the early end must then still have time to retry the event.
+/// A handler environment that has not noticed the early end brings the event back after the planned end. An environment
+/// that has noticed the early end must then still have time to retry the event.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

@@ -128,7 +128,8 @@ fn a_functions_policy_applies_to_call_and_guard() {
     }
 }
 
-/// Generates the pauses document for a given moment: empty, or with an open pause, an ended pause or a retry request.
+/// Generates a function that returns the pauses document for a given moment. The document is empty, or has an open
+/// pause, an ended pause or a retry request.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),
@@ -191,8 +192,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Runs an environment on a message twice, once with invokes that are answered and once with invokes that are not,
-/// and returns everything that it does, formatted as a string.
+/// Handles a message twice, once with `Invoke` calls that are answered and once with `Invoke` calls that are not.
+/// Returns all outcomes and calls, formatted as a string.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

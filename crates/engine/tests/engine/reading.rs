@@ -274,8 +274,8 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// The payload's bytes never change: from the record into an envelope, out of the envelope after the next failure, and
-/// so on until the dead-letter and its redrive.
+/// The payload's bytes never change on the way from a record into an envelope, out of the envelope after the next
+/// failure, and so on until the dead-letter is redriven.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {

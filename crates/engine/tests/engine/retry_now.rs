@@ -23,8 +23,8 @@ fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
 
-/// The JSON of a retry request, made `second` seconds after [`T0`], that spreads its retries over five minutes. `more`
-/// holds additional members.
+/// The JSON of a retry request that is made `second` seconds after [`T0`] and spreads its retries over five minutes.
+/// `more` holds additional members.
 fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }

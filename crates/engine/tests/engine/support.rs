@@ -13,7 +13,8 @@ pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:
 /// 2026-09-14T15:46:54Z, when the event of [`record`] first failed.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour after [`T0`]. By then, a message on its second receive is due, and the default `MAX_AGE` is far from over.
+/// An hour after [`T0`]. By then, a message on its second receive is due, and the event is much younger than the
+/// default `MAX_AGE`.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
@@ -58,8 +59,8 @@ pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// Settings without jitter, so that every delay is its ceiling: from a second up to the longest visibility timeout that
-/// SQS allows. Every waiting message is hidden, however many messages are in flight.
+/// Settings without jitter, so that every delay equals its ceiling. The ceilings range from a second to the longest
+/// `MAX_BACKOFF`. Every waiting message is hidden, however many messages are in flight.
 pub(crate) fn settings() -> Settings {
     Settings {
         max_retries: 185,

@@ -19,8 +19,8 @@ use crate::rights::{in_words, missing};
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// The `MaximumEventAgeInSeconds` of an attached function: the longest time that Lambda keeps an event before invoking
-/// the function. Lambda's minimum is 60 s.
+/// The `MaximumEventAgeInSeconds` of an attached function: the longest time for which Lambda keeps an event before it
+/// invokes the function. Lambda's minimum is 60 s.
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
@@ -266,8 +266,8 @@ impl Attachment {
         }
     }
 
-    /// Step 4 of docs/attach.md: keeps Lambda from stopping the retries after 16 rounds. The doctor's check CB107
-    /// reports whether this step is needed.
+    /// Step 4 of docs/attach.md: keeps Lambda's recursive loop detection from stopping the retries after 16 rounds
+    /// through the queue. The doctor's check CB107 reports whether this step is needed.
     pub(crate) fn allow_recursion(&self) -> Option<Step> {
         (!self.target.recursion_allowed).then_some(Step::Recursion(true))
     }

@@ -40,8 +40,8 @@ pub(crate) struct Attachment {
     /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The total size, in characters, of the inline policies of the handler's role once they allow the role to invoke
-    /// the function. The size is 0 if `attach` does not add this permission.
+    /// The total size that the inline policies of the handler's role would have, in characters, with permission to
+    /// invoke the function. The size is 0 if `attach` does not add this permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
     pub(crate) owner: Option<String>,
@@ -214,8 +214,9 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested
-    /// stack, because only its parent stack can set its parameters. Returns `Environment` if the stack was deleted.
+    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested stack,
+    /// because only its parent stack can set its parameters. Returns `Environment` if the deployment has no stack, or
+    /// if its stack was deleted.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {

@@ -48,8 +48,8 @@ fn in_words<S: Serializer>(policy: &Option<PolicyEntry>, serializer: S) -> Resul
 ///
 /// # Errors
 ///
-/// Fails if the deployment cannot be read. If only the functions that match a pattern cannot be read, the result lists
-/// all other functions, and its `end` returns the failure.
+/// Fails if the deployment cannot be read. If the functions that match a pattern cannot be read, the result still lists
+/// the other functions, and its `end` returns the failure.
 pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
     let deployment = operator.deployment().await?;
     let matched = operator.interrupt.or(deployment.matched(&operator.account)).await;

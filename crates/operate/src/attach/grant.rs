@@ -14,7 +14,7 @@ pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 /// A policy statement: the allowed actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// An inline policy of a role. Roles are global, so attachments in several regions share one policy, and users may add
+/// An inline policy of a role. Roles are global, so attachments in several regions share one policy. Users may also add
 /// their own statements. Comeback therefore adds and removes individual resources and keeps the rest of the policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);

@@ -8,14 +8,14 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the function was detached: when its last qualifier stopped sending failures to
-/// the retry queue. After that time, only invocations that had already started still send failures there.
+/// The key of the tag that records when the function was detached, that is, when its last qualifier stopped sending
+/// failures to the retry queue. After that time, only invocations that had already started still send failures there.
 pub const DETACHED: &str = "comeback:detached";
 /// The key of the tag that records when the function was moved to another deployment. After that time, only invocations
 /// that had already started still send failures to the previous deployment's retry queue.
 pub const MOVED: &str = "comeback:moved";
-/// The key of the tag that stores the function's recursion setting from before it was attached. All qualifiers share
-/// the tag.
+/// The key of the tag that stores the recursion setting that the function had before it was attached. All qualifiers
+/// share the tag.
 pub const RECURSION: &str = "comeback:recursion";
 /// The tag value for a setting that had Lambda's default value.
 const DEFAULT: &str = "default";
@@ -94,7 +94,8 @@ pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<S
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns true if recursive loops were allowed before the function was attached. `None` if no tag stores this setting.
+/// Returns whether recursive loops were allowed before the function was attached, or `None` if no tag stores this
+/// setting.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }

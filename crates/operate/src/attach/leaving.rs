@@ -201,8 +201,8 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function is still being detached or moved to another deployment. Its last invocations may still
-/// fail.
+/// Returns true if a function is still being detached or moved to another deployment. In that case, the function's last
+/// invocations may still fail.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))

@@ -100,8 +100,8 @@ impl StoredAttribute {
     }
 }
 
-/// A new file that dead-letters are written to. If it is still empty when the `NewFile` is dropped, it is removed, so
-/// that the operator can repeat the command.
+/// A new file that dead-letters are written to. Dropping the `NewFile` deletes the file if it is still empty, so that
+/// the operator can repeat the command.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
@@ -282,7 +282,7 @@ impl Lines {
     }
 
     /// Reads the next dead-letter. Returns the id of the original message, and the message to send. Returns `None` at
-    /// the end of the file and if the last line is incomplete. The last line needs no line break, because some editors
+    /// the end of the file, or before an incomplete last line. The last line break may be missing, because some editors
     /// remove it.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();

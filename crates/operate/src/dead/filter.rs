@@ -87,8 +87,9 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason: one of the handler's reasons, `max_receive_count` if SQS moved the message to
-/// the dead-letter queue, or `unknown` if the message's format is unknown. A filter cannot name the reason `unknown`.
+/// The name of a dead-letter's reason: `max_receive_count` if SQS moved the message to the dead-letter queue, `unknown`
+/// if the message's format is unknown, otherwise one of the handler's reasons. A filter cannot name the reason
+/// `unknown`.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -173,8 +174,7 @@ impl PayloadTest {
     }
 }
 
-/// Finds the member of an object or list that one token of a JSON pointer names. Returns `None` if no such member
-/// exists.
+/// Looks up one token of a JSON pointer in an object or array. Returns `None` if the token refers to no value.
 fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     let name = token.replace("~1", "/").replace("~0", "~");
     match parsed::<Members<'_>>(json) {

@@ -26,18 +26,18 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 /// The values that all dead-letters in a group share, and the error message of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's own. It is `other` for the extra
-    /// group, which collects dead-letters once the maximum number of groups is reached.
+    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons. The name is `other` for
+    /// the extra group, which collects dead-letters once the maximum number of groups is reached.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
-    /// The last error's type, cut after 256 characters; `None` if it is unknown.
+    /// The last error's type, truncated to 256 characters. `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error message of the group's first dead-letter, cut after 256 characters. `None` if the first dead-letter
+    /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if the first dead-letter
     /// has no error message.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could parse
-    /// them, or if they name an error.
+    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
+    /// could parse the messages, or if the messages name an error.
     pub detail: Option<String>,
 }
 
@@ -262,8 +262,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// Returns the detail of a dead-letter that the handler could not parse, unless the dead-letter names an error. Returns
-/// `None` for any other dead-letter: its detail contains ages and counts, which would put almost every dead-letter into
-/// a group of its own.
+/// `None` for any other dead-letter, because details with ages and counts would put almost every dead-letter into a
+/// group of its own.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

@@ -30,14 +30,14 @@ impl Pace {
     }
 
     /// The number of dead-letters to process in one batch: one if none has been `tried` yet, otherwise as many as the
-    /// pace allows in one second. Because the first batch holds only one, at most one dead-letter is copied but not
-    /// deleted if the permission to delete is missing.
+    /// pace allows in one second. If the permission to delete is missing, only this first dead-letter is copied without
+    /// being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive together. It is small enough for the last of them to be
-    /// processed well before it becomes visible again.
+    /// The maximum number of dead-letters to receive together. The number is small enough that all of them are
+    /// processed well before they become visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
@@ -47,8 +47,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until the time that this number of dead-letters takes at this pace has passed since `begin`. Returns false
-    /// if the operator interrupts the work.
+    /// Waits until enough time has passed since `begin` to process this number of dead-letters at this pace. Returns
+    /// false if the operator interrupts the work.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

@@ -164,8 +164,8 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// The identity of a plan. Two plans with the same dead-letters, pace and limit have the same identity, even if
-    /// they were made at different times.
+    /// The identity of a plan. Two plans with the same dead-letters, pace and limit have the same identity, even if the
+    /// plans were made at different times.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -208,14 +208,14 @@ pub(super) struct DeadLetterOutcome {
     pub(super) done: u64,
     /// The number of dead-letters left unchanged, by problem.
     pub(super) left: BTreeMap<String, u64>,
-    /// Dead-letters that were not deleted although a copy is or may be stored elsewhere. `None` if there are none.
+    /// Dead-letters that were not deleted, although copies of them may be stored elsewhere. `None` if there are none.
     pub(super) not_deleted: Option<NotDeleted>,
     /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
     pub(super) incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted although a copy is or may be stored elsewhere. A repeated command acts on them
-/// again.
+/// Dead-letters that were not deleted, although copies of them may be stored elsewhere. If the operator repeats the
+/// command, it acts on these dead-letters again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
@@ -224,7 +224,7 @@ pub(super) struct NotDeleted {
 }
 
 impl DeadLetterOutcome {
-    /// Counts a dead-letter that was not deleted although a copy is or may be stored elsewhere.
+    /// Counts a dead-letter that was not deleted, although a copy may be stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }
@@ -298,8 +298,8 @@ impl Acted {
         })
     }
 
-    /// The result of the command. Fails if some of the plan's dead-letters were not processed or the queue could not be
-    /// scanned completely.
+    /// The result of the command. Fails if some of the plan's dead-letters were not processed, or if the queue could
+    /// not be scanned completely.
     pub(super) fn result(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary(self.did);
         self.read.result(&summary)?;

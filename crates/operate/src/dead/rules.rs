@@ -41,8 +41,8 @@ impl NewPayload {
     }
 }
 
-/// The characters of a JSON document, without the white space between its values. The flag beside each character is
-/// true within a string and at its closing quote.
+/// The characters of a JSON document, without the white space between values. Each character has a flag, which is true
+/// within a string and at the string's closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {
@@ -93,9 +93,9 @@ impl RedriveRules {
         }
     }
 
-    /// The message that a redrive sends so that the dead-letter's event starts over as if it had never been retried.
-    /// The message has no attributes, because the attribute `Comeback` would mark it as the copy of another message.
-    /// Fails with the reason why the handler would immediately dead-letter the event again.
+    /// The message that a redrive sends. Its event starts over as if it had never been retried. The message has no
+    /// attributes, because the attribute `Comeback` would mark it as a copy of another message. Fails with the reason
+    /// why the handler would immediately dead-letter the event again.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload.as_ref().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);

@@ -49,8 +49,7 @@ pub fn event(error_type: &'static str) -> DeadLetter {
     DeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
 }
 
-/// An invocation record that SQS, not the handler, moved from the retry queue to the dead-letter queue after too many
-/// receives.
+/// An invocation record that SQS moved from the retry queue to the dead-letter queue after too many receives.
 pub fn record(error_type: &'static str) -> DeadLetter {
     let key = key();
     let body = format!(

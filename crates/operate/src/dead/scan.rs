@@ -1,5 +1,5 @@
-//! Scans the dead-letter queue: receives every dead-letter once, and makes the dead-letters that were not deleted
-//! visible again at the end.
+//! Scans the dead-letter queue: receives every dead-letter once. At the end of a scan, the dead-letters that were not
+//! deleted become visible again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -282,8 +282,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan, and makes all received dead-letters that were not deleted visible again. Fails only if the scan
-    /// failed before it read any dead-letter.
+    /// Ends the scan, and makes all received dead-letters visible again, except those that were deleted. Fails only if
+    /// the scan failed before it read any dead-letter.
     pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();

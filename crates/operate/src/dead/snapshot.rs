@@ -54,10 +54,10 @@ pub struct Snapshot {
 pub struct Row {
     /// The message's SQS id.
     pub message_id: Box<str>,
-    /// The event's key, cut after 120 bytes. `None` for a message that could not be parsed.
+    /// The event's key, truncated to 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
     /// The last error's message, or the details of the dead-letter's reason if the error has no message. The text is
-    /// cut after 140 bytes. `None` if both are unknown.
+    /// truncated to 140 bytes. `None` if both are unknown.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -160,8 +160,8 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. If there were too many dead-letters to read all of them, the
-    /// snapshot is still usable.
+    /// Fails if the scan was interrupted or failed. Does not fail if there were too many dead-letters to read all of
+    /// them, because the snapshot is still usable.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
             ScanEnd::Interrupted => self.read.result("nothing was changed"),

@@ -125,8 +125,8 @@ pub struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key: everyone
-    /// who may use SQS may use such a key.
+    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key, because
+    /// everyone who may use SQS may use such a key.
     ///
     /// # Errors
     ///

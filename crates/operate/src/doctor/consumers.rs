@@ -146,9 +146,9 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// The name of the policy that a suggested command adds to a role. The name ends with the mapping's id, because several
-/// functions may share a role. The function's and the queue's names together would also be unique, but might be too
-/// long for a policy name.
+/// The name of the policy that a suggested command adds to a role. The name ends with the event source mapping's id,
+/// because several functions may share a role. The function's and the queue's names together would also be unique, but
+/// might be too long for a policy name.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

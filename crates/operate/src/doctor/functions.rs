@@ -37,7 +37,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
 }
 
 /// Checks that each entry of `NON_RETRYABLE_ERRORS` can match an error of at least one function. Fails if a function
-/// could not be read: an entry might match that function's errors.
+/// could not be read, because an entry might match that function's errors.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -88,7 +88,7 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, although it is attached or the operator or the allow-list names it.
+/// Judges an alias or version that does not exist, but is attached, named by the operator, or on the allow-list.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -100,8 +100,9 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the handler's allow-list allows the function, or the list in the stack's parameter names it. In the
-/// second case, `attach` cannot repair the permission to invoke the function, and refers to check CB109.
+/// Returns true if the handler's allow-list allows the function, or if the stack's parameter names the function. If
+/// only the parameter names the function, `attach` cannot repair the permission to invoke the function, and refers to
+/// check CB109.
 pub(crate) fn is_allowed(facts: &Facts, function: &CheckedFunction, attachment: &Attachment) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&attachment.target.invoked_arn())
 }
@@ -253,7 +254,7 @@ pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
 }
 
 /// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if `attach` needs no such
-/// step or the step keeps the setting.
+/// step, or if the step keeps the setting.
 fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<String> {
     let differences = step?.differences(&attachment.target);
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
@@ -287,8 +288,8 @@ pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The prefixes of the error types that Lambda itself reports for every runtime, such as `Sandbox.Timedout` or
-/// `Runtime.ExitError`.
+/// The prefixes of error types such as `Sandbox.Timedout` and `Runtime.ExitError`, which Lambda itself reports for
+/// every runtime.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
 /// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or the simple name of

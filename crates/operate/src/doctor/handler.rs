@@ -246,7 +246,7 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
 
 /// The commands that make silent alarms notify somebody. If an alarm's actions are disabled, a command enables them. If
 /// an alarm has no actions, a command adds an SNS topic, either through a stack parameter or, if `attach` created the
-/// alarm, by attaching its function again.
+/// alarm, by attaching the alarm's function again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =

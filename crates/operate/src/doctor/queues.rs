@@ -131,8 +131,7 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Judgement) -> Judged {
     Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
-/// The handler's `MAXIMUM_CONCURRENCY`. If the handler refuses its settings, returns the default. Check CB020 reports
-/// the refused settings.
+/// The handler's `MAXIMUM_CONCURRENCY`, or the default if the handler refuses its settings (check CB020 reports this).
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
         policies.stack().settings().maximum_concurrency

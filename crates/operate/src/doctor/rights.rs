@@ -140,9 +140,9 @@ pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that a role needs. `means` is the consequence if one is missing. `or_else` may name a policy
-/// that the simulator does not read. A missing permission is then only a warning, because that policy may grant it.
-/// `fix` returns the command that grants the missing permissions.
+/// Judges the permissions that a role needs. `means` is the consequence of a missing permission. `or_else` may name a
+/// policy that IAM's simulator does not read. If it does, a missing permission is only a warning, because that policy
+/// may grant the permission. `fix` returns the command that grants the missing permissions.
 pub(crate) fn judged(
     place_flags: &str,
     means: &str,

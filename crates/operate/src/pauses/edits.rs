@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// The end, spread and reason that an operator sets for a pause. If a field is `None`, an open pause keeps its value,
-/// and a new pause gets the default.
+/// The end, the spread period and the reason that an operator sets for a pause. If a field is `None`, an open pause
+/// keeps its current value, and a new pause gets the default.
 #[derive(Clone, Debug, Default)]
 pub struct PauseTerms {
     /// The planned end of the pause.
@@ -42,8 +42,8 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Returns the pause after the edit: the pause `open` with these values. If `open` is `None`, returns a new pause
-    /// opened by the operator `by`.
+    /// Returns the pause `open`, changed to these terms. If `open` is `None`, returns a new pause opened by the
+    /// operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,

@@ -52,8 +52,8 @@ pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
 }
 
 /// The entries for these versions of the parameter, derived from the differences between each version and the previous
-/// one. Version 1 counts as a change from no pauses. If SSM no longer has version 1, the oldest version gives no
-/// entries.
+/// one. Version 1 counts as a change from no pauses. If SSM has deleted version 1, the oldest remaining version
+/// produces no entries.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {

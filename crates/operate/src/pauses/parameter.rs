@@ -28,8 +28,8 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// The error for a parameter whose text cannot be parsed. The message names the version of the parameter to restore,
-/// unless a newer release of Comeback wrote the text. Such text must be kept.
+/// The error for a parameter whose text cannot be parsed. The message names the version of the parameter to restore. If
+/// a newer release of Comeback wrote the text, the message names no version, because that text must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -125,9 +125,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write took effect after all, because only SSM's response may have been lost. Returns the
-    /// number of the version after `version` that has this text. If no such version exists, fails with `failure`, which
-    /// is the error from the write. If the versions cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number of
+    /// the version after `version` that has this text. If no such version exists, fails with `failure`, which is the
+    /// error from the write. If the versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -137,8 +137,8 @@ impl<'a> Parameter<'a> {
         written.map(|it| it.number).ok_or(failure)
     }
 
-    /// Writes the edit that `make` returns. Neither this edit nor another operator's edit is lost. `is_in` returns true
-    /// for pauses that contain the edit. Returns the past pauses that were dropped because the parameter was full.
+    /// Writes the edit that `make` returns. `is_in` returns true for pauses that contain the edit. Returns the past
+    /// pauses that were dropped because the parameter was full.
     ///
     /// Each write replaces the whole text and creates a new version. If there is a version between the one that we read
     /// and the one that we wrote, another operator wrote it, and our write replaced that edit. We then read the

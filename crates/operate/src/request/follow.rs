@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on the events that have no retry in the log when the request ends. A line may be missing from the log,
-    /// or the handler may be slow. `None` if the log has a retry for every event.
+    /// A remark on the events that have no retry in the log when the request ends. Possible reasons: log lines are
+    /// missing, or the handler is slow. `None` if the log has a retry for every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");

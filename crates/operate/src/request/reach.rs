@@ -1,5 +1,5 @@
-//! Estimates from the handler's log which waiting events a request or the end of a pause affects, and when they are
-//! retried.
+//! Estimates from the handler's log which waiting events will be affected by a request or by the end of a pause, and
+//! when they will be retried.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -47,14 +47,14 @@ pub struct Reach {
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
-    /// The number of events that an ended pause held. These events are retried within the spread of the pause.
+    /// The number of events that an ended pause held. These events are retried within the spread period of the pause.
     pub returning: u64,
     /// The number of events whose last invocation got no response from Lambda, and may have succeeded.
     pub unanswered: u64,
     /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the waiting events. `None` if the glob matches at least one of these
-    /// errors.
+    /// The request's error glob and the errors of the waiting events, if the glob matches none of these errors.
+    /// Otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
     /// The retries of the affected events, each as the event's key and the number of the retry.
@@ -118,8 +118,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled, under the reason `why`. Returns true if `entry` does not affect the due
-    /// time of the message's event.
+    /// Adds a message to the count for `why`, the reason that it is not recalled. Returns true if `entry` does not
+    /// affect the due time of the message's event.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -182,9 +182,9 @@ impl Reach {
     }
 }
 
-/// The time of the handler's first check of a message after `noticed`. By then, the handler has read the request. If
-/// the next check according to the log is before `noticed`, the message was moved: the handler checks it every 15
-/// minutes until its retry is due, without logging the checks.
+/// The time when the handler first checks the event's message with the request. The handler has read the request by
+/// `noticed`. If the next check according to the log is earlier, the message was moved: the handler checks a moved
+/// message every 15 minutes until its retry is due, without logging the checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

@@ -29,7 +29,7 @@ pub struct WithdrawRequests {
     pub operator: Operator,
     /// The function that the requests name. `None` selects the requests for every function.
     pub function: Option<FunctionName>,
-    /// The kind of requests to withdraw.
+    /// The kind of request to withdraw.
     pub kind: Kind,
 }
 

@@ -26,9 +26,8 @@ pub(crate) struct Logs<'a> {
 }
 
 impl Logs<'_> {
-    /// Finds the handler's lines about an event. The id is the event's key, the request id of one of its invocations,
-    /// or the id of one of its messages. Returns `None` if no line mentions the id. Fails if the id belongs to several
-    /// events.
+    /// Finds the handler's lines about an event. `id` is the event's key, the request id of one of its invocations, or
+    /// the id of one of its messages. Returns `None` if no line mentions `id`. Fails if `id` belongs to several events.
     pub(crate) async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
         let search = async |term: &str| {
@@ -55,8 +54,8 @@ impl Logs<'_> {
     }
 
     /// Reads the log of one invocation of a function: Lambda's report and, if `lines` is true, everything that the
-    /// function wrote. If the log cannot be read, the report is [`Report::Unread`]. Fails only if the id cannot be
-    /// searched for.
+    /// function wrote. If the log cannot be read, the report is [`Report::Unread`]. Fails only if `request_id` is not a
+    /// valid search term.
     pub(crate) async fn invocation(
         &self,
         function_arn: &str,

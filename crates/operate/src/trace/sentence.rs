@@ -75,8 +75,8 @@ fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// Says how late an invocation was, as in `, 20s after it was due at 10:28:00`. Returns an empty string if it was less
-/// than a second late. The due time may differ from the one in earlier log lines, because a pause may have changed it.
+/// Says how late an invocation was, as in `, 20s after it was due at 10:28:00`. Returns an empty string for a delay of
+/// less than a second. The due time may differ from the one in earlier log lines, because a pause may have changed it.
 fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -86,8 +86,8 @@ fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
 }
 
-/// Describes the request that made a retry due earlier, as in ` by `comeback retry` of 10:28:00 (ops), 7h before its
-/// time`.
+/// Describes the request that made a retry due earlier, as in: by `comeback retry` of 10:28:00 (ops), 7h before its
+/// time. The text begins with a space.
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();

@@ -26,8 +26,8 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: StoryEnd,
-    /// The number of failures beyond the first failure of each attempt. Each of them comes from a copy of the event,
-    /// and each copy has its own retries.
+    /// The number of failures beyond the first failure of each attempt. Each such failure comes from a copy of the
+    /// event, and each copy has its own retries.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -43,8 +43,8 @@ pub struct LoggedLine {
     pub line: String,
 }
 
-/// One step in an event's history, such as a failure or an invocation. Log lines that only repeat a wait belong to one
-/// step.
+/// One step in an event's history, such as a failure or an invocation. Log lines that only repeat a wait belong to the
+/// same step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The time of the first log line about the step.
@@ -189,8 +189,8 @@ impl Step {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true for a log line that only repeats the wait of this step. The handler writes such a line when it
-    /// checks the message again.
+    /// Returns true if a log line only repeats the wait of this step. The handler writes such a line when it checks the
+    /// message again.
     fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -200,8 +200,8 @@ impl Step {
         )
     }
 
-    /// The time between the due time and the invocation. If a request made the retry due earlier, the delay is measured
-    /// from the original due time.
+    /// The time between the retry's due time and its invocation. If a request made the retry due earlier, this is the
+    /// time since the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -256,8 +256,7 @@ impl Serialize for Step {
     }
 }
 
-/// The reason why the handler kept a message after a failed action. `None` if the failed action was to hide the message
-/// until its due time or during a pause.
+/// The reason why the handler kept a message, from a [`What::Keep`] line. `None` for any other line.
 pub(super) const fn cause(what: &What) -> Option<Cause> {
     match what {
         What::Keep { cause, .. } => Some(*cause),
@@ -289,8 +288,8 @@ impl Serialize for StoryEnd {
 }
 
 impl StoryEnd {
-    /// The state after the event's latest failure. Only the lines about that failure and about its copies count,
-    /// because older lines may be missing. `None` if no line is about an event.
+    /// The state after the event's latest failure. Only the lines about that failure count, including lines about
+    /// copies of the event. Older lines may be missing. `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));

@@ -27,8 +27,8 @@ pub struct Waits {
     /// The state of the pauses and the allow-list for each kind of message. Messages are of the same kind if they
     /// have the same function and error.
     situations: Vec<Situation>,
-    /// Messages without a log line since this time are ignored. They have left the queue, but the lines that say so
-    /// are missing.
+    /// Messages without a log line since this time are ignored. These messages have left the queue, but the lines that
+    /// say so are missing.
     since: Option<Timestamp>,
 }
 
@@ -236,8 +236,8 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
-    /// The ignored `RetryAfter` errors of the waiting events, by function. Each value is the text of the error and
-    /// the reason why it was ignored.
+    /// The functions whose waiting events include an ignored `RetryAfter` error. Each value is the text of one such
+    /// error and the reason why it was ignored.
     pub fn ignored(&self) -> BTreeMap<&str, &str> {
         let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
@@ -357,8 +357,8 @@ pub struct WaitingEvent<'w> {
     pub error_type: Option<&'w str>,
     /// The time when the event first failed.
     pub first_failure: Timestamp,
-    /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. The
-    /// time is an upper limit if the function was resumed or is not on the allow-list.
+    /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. This
+    /// is the latest possible time if the function was resumed or is not on the allow-list.
     pub due: Option<Timestamp>,
     /// The reason why the event is waiting.
     pub why: Why,

@@ -33,7 +33,7 @@ pub enum State {
     DeadLettering,
     /// Events are waiting, and most of them have no error, because Lambda throttled the function or never ran it.
     Throttled,
-    /// Events are waiting, and far more were retried than failed, both in the last two complete steps and in the
+    /// Events are waiting, but far more events were retried than failed, both in the last two complete steps and in the
     /// current step.
     Recovering,
     /// The function is paused.
@@ -96,7 +96,7 @@ impl FunctionState<'_> {
     }
 
     /// The function's state. `in_force` is the state of the function's pauses. `has_errors` is true if at least half of
-    /// the function's waiting events have an error.
+    /// the function's waiting events failed with an error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));

@@ -36,8 +36,8 @@ impl Reading {
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that have no line in the log, although one is expected. The number is 0 if lines
-    /// may be missing for another reason, such as a filter.
+    /// The number of hidden messages that should have a line in the log, but have none. The number is 0 if lines may be
+    /// missing from the reading, for example because of a filter.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;
@@ -46,8 +46,7 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// A note on hidden messages that have no line in the log, although one is expected. `None` if no such message is
-    /// known.
+    /// A note on hidden messages that should have a line in the log, but have none. `None` if no such message is known.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let messages = match unlogged {
@@ -160,15 +159,15 @@ impl Reading {
         Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
     }
 
-    /// The functions in the filter that no log line mentions. The second value of each pair is true if the handler
-    /// retries the function.
+    /// The functions that the filter names but no log line mentions. The second value of each pair is true if the
+    /// handler retries the function's events.
     fn unlogged<'w>(&self, wanted: &'w WaitingFilter) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// The notes on aliases and versions in the filter that no log line mentions. Such a qualifier may be misspelled,
-    /// and the allow-list usually matches even qualifiers that do not exist.
+    /// A note on each alias or version that the filter names but no log line mentions. Such a qualifier may be
+    /// misspelled, and the allow-list usually matches even qualifiers that do not exist.
     pub(super) fn unlogged_qualifiers(&self, wanted: &WaitingFilter) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());

@@ -72,8 +72,8 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Selects the lines about events that match the filter, without receipt handles. The lines go back as far as the
-    /// longest possible wait.
+    /// Selects the log lines about events that match the filter, as far back as the longest possible wait. Receipt
+    /// handles are not kept.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -218,7 +218,7 @@ impl Reading {
     }
 
     /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings,
-    /// because it then does not start and dead-letters no events.
+    /// because the handler then does not start, and so cannot dead-letter events.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -243,9 +243,9 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// Returns the errors of the waiting events, as a hint if the filter's error glob matches no event. Reads the log
-    /// again, because the first read returned only lines that match the glob. Returns `None` if the glob matches an
-    /// event, or if the log cannot be read again.
+    /// Returns the errors of the waiting events, as a hint for the case that the filter's error glob matches no event.
+    /// Reads the log again, because the first read returned only lines that match the glob. Returns `None` if the
+    /// filter has no glob, if the glob matches an event, or if the log cannot be read again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -262,8 +262,8 @@ impl Reading {
 ///
 /// The handler logs a hidden message each time it receives the message again. A moved message, which was sent again
 /// with a delay, is logged only when it is first moved and when it is settled. Its last line may therefore be as old as
-/// the longest `MAX_AGE`. Paused time does not count towards `MAX_AGE`, so the last line may be as old as SQS's
-/// retention period if a function was paused.
+/// the longest `MAX_AGE`. Paused time does not count towards `MAX_AGE`. If a function was paused, the last line may
+/// therefore be as old as SQS's retention period.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

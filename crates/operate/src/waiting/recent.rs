@@ -1,5 +1,5 @@
-//! Recent failures, retries and dead-letters of each function, and the number of events that were due, counted from the
-//! handler's log in steps of five minutes.
+//! Counts, from the handler's log and in steps of five minutes, the recent failures, retries and dead-letters of each
+//! function, and the events that were due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -75,8 +75,8 @@ impl Recent {
         *counts = Step::sum([&*counts, &step]);
     }
 
-    /// Counts a message as due at the start of each step between its due time and `checked`, the time when the handler
-    /// checked the message. Counts nothing if a later line about the message is already known.
+    /// Counts a message as due at the start of each step between the message's due time and `checked`, the time of the
+    /// handler's check. Counts nothing if a later line about the message is already known.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());

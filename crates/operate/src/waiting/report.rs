@@ -28,7 +28,7 @@ pub struct Listing {
     pub wanted: WaitingFilter,
     /// The range of due times. Only events that are due in the range are reported.
     pub due: DueRange,
-    /// The positions of the events to list individually, in order of due time. `None` means that events are only
+    /// The events to list individually, as positions in the order of due time. `None` means that events are only
     /// counted.
     pub events: Option<Range<usize>>,
 }

@@ -24,8 +24,8 @@ pub struct Returns<'w> {
     /// The length of each period. It is serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// The counts of the functions with the most events, one entry each. If there are other functions, the last entry
-    /// combines them.
+    /// One entry for each of the functions with the most events. If there are other functions, a last entry combines
+    /// them.
     pub functions: Vec<OfFunction<'w>>,
     /// The number of events without a due time, such as the events of a paused function.
     pub without_due: u64,

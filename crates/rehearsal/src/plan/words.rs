@@ -1,5 +1,5 @@
-//! A plan in words: its policies as a table, settings to paste into a deployment, and the reasons why no policy meets
-//! the goal.
+//! A plan in words: its policies as a table, settings to paste into a deployment or, if no policy meets the goal, the
+//! reasons.
 
 use std::time::Duration;
 
@@ -96,8 +96,8 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// Describes how the cheapest policy delays events that fail outside an outage, if its `BASE_BACKOFF` is longer than
-/// the default; otherwise `None`.
+/// If the cheapest policy's `BASE_BACKOFF` is longer than the default, describes how this policy delays events that
+/// fail outside an outage. Otherwise, returns `None`.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);

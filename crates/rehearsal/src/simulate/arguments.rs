@@ -68,8 +68,8 @@ impl SimulateArguments {
         Scenario { operators: operators(&tasks), ..scenario }
     }
 
-    /// Returns the command that repeats the simulation with the seed `seed` and, with `--report`, writes the same
-    /// report.
+    /// Returns the command that repeats the simulation with the seed `seed`. If the simulation writes a report, the
+    /// command writes the same report.
     pub fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];

@@ -152,8 +152,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns a table of a run's costs. Each kind of call and each function's compute has a row with its amount and list
-/// price, as do the logs. The last row has the total price.
+/// Returns a table of a run's costs. Each kind of call, each function's compute and the logs have a row with an amount
+/// and its list price. The last row gives the total price.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {

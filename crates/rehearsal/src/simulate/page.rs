@@ -1,5 +1,5 @@
 //! Builds the HTML page that `comeback simulate --report` writes about a run. The page's headings are in
-//! `templates/report.html`. The template escapes all text; only charts are markup.
+//! `templates/report.html`. The template escapes everything except the charts, which are markup.
 
 mod beside;
 mod canvas;

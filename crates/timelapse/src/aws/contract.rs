@@ -41,8 +41,8 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// Sends a message with attributes and a delay in whole seconds, and returns its id. Behaves like `SendMessage`,
-    /// and like one entry of `SendMessageBatch`. The error is the one that SQS would return.
+    /// Sends a message with attributes and a delay in whole seconds, and returns its id. Behaves like `SendMessage`, or
+    /// like one entry of `SendMessageBatch`. The error is the one that SQS would return.
     pub fn send_delayed(
         &mut self,
         body: &str,

@@ -25,7 +25,7 @@ const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
     /// Visibility timeout after a receive. The default is 1,230 s, so that 1,000 receives take longer than the
-    /// retention.
+    /// retention period.
     pub(crate) visibility_timeout: Duration,
     /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default of
     /// 1,000 is SQS's maximum.
@@ -73,8 +73,8 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// A receipt handle, which stands for one receive of one message, or for its sending. After a later receive, an earlier
-/// receive's handle can still change the message's visibility, but cannot delete the message.
+/// A receipt handle, which identifies one receive of a message, or the sending of a message. After a later receive, an
+/// earlier receive's handle can still change the message's visibility, but cannot delete the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
     /// Slot of the message in the queue. After the message is deleted, another message may use the slot.
@@ -377,7 +377,7 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns the sender's data of a message in flight, and the time at which the message becomes visible. Returns
+    /// For a message in flight, returns its sender's data and the time at which the message becomes visible. Returns
     /// `None` if the message is not in flight. The handle may come from any receive of the message.
     pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
@@ -439,8 +439,8 @@ impl<T> SqsQueue<T> {
         agenda.plan(message.visible_at, QueueTimer::Appears(ReceiptHandle { number, ..receipt }));
     }
 
-    /// Ends a message's retention early, and returns its sender's data. `sent` is the handle that [`send`](Self::send)
-    /// returned for the message. Returns `None` if the message is already gone.
+    /// Removes a message as if its retention period had ended, and returns its sender's data. `sent` is the handle that
+    /// [`send`](Self::send) returned for the message. Returns `None` if the message is already gone.
     pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T>
     where
         T: Copy,

@@ -14,8 +14,8 @@ use super::agenda::START;
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
-/// ARN of the default target function. A run uses this function unless its scenario names other functions. The policy
-/// must allow this function.
+/// ARN of the default target function. A run uses this function unless its scenario names other functions. The
+/// allow-list must then include this function.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -85,8 +85,8 @@ impl<T> Target<T> {
         }
     }
 
-    /// Starts an invocation that Lambda has accepted. `is_flaky` is true if it fails even while its function is up.
-    /// Returns the invocation's index and its run time.
+    /// Starts an invocation that Lambda has accepted. `is_flaky` is true if the invocation fails even while its
+    /// function is up. Returns the invocation's index and its run time.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,
@@ -182,7 +182,7 @@ pub(crate) struct FailedInvocation<'p> {
     pub(crate) error: TargetError,
 }
 
-/// Writes the invocation records of failures. Caches the formatted minute, because formatting a date is slow.
+/// Writes the records of failed invocations. Caches the formatted minute, because formatting a date is slow.
 ///
 /// Source of the record's members and their order: "Retaining records of asynchronous invocations", AWS Lambda
 /// Developer Guide.

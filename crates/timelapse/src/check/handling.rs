@@ -170,8 +170,8 @@ impl Handling<'_> {
         latest.min(self.now.saturating_add(most))
     }
 
-    /// Returns the earliest time at which the message can be due. `hidden_for` is its wait before the next retry; the
-    /// handler hides the message for this long.
+    /// Returns the earliest time at which the message can be due. `hidden_for` is the wait before its next retry: the
+    /// time for which the handler hides the message.
     pub(super) fn not_before(&self, hidden_for: Duration) -> Timestamp {
         if self.known.over(self.wait_start(), self.now).next().is_some() {
             return self.seen.not_before;
@@ -218,7 +218,8 @@ impl Handling<'_> {
     }
 
     /// Returns the longest time that the handler may keep a message hidden because of a pause, or because the handler
-    /// has never read the pauses. Returns `None` for any other message, or if `wait` is longer than this time.
+    /// has never read the pauses. Returns `None` if the handler may not keep the message hidden, or if `wait` is longer
+    /// than this time.
     pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
         let longest = if self.known.is_nothing() {
             Some(self.longest_after_failure())

@@ -130,8 +130,8 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records the policies of a handler that receives the message. If the previous handler had different policies, the
-    /// message's wait may change or end earlier.
+    /// Records that a handler with these policies received the message. If the previous handler had different policies,
+    /// the message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -179,9 +179,9 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// For each message that a fault allows to be settled again, counts how many times it was settled and how many
-    /// times a fault excused this. An entry remains after its message is gone, because a handler may still be working
-    /// on the message. For other messages, the flag `MessageHistory::settled` is enough.
+    /// For each message that may be settled again because of a fault: how many times it was settled, and how many times
+    /// a fault excused this. An entry remains after its message is gone, because a handler may still be working on the
+    /// message. For other messages, the flag `MessageHistory::settled` is enough.
     excused: HashMap<Id, Excused>,
 }
 

@@ -1,6 +1,6 @@
-//! The functions that check the invariants. Each is named after its [`Invariant`], and they have the order of the enum.
-//! Only the check of the handler's log is elsewhere (`LogCheck::true_log`), because it compares the log with the queue
-//! at the end of a run.
+//! The functions that check the invariants. Each is named after its [`Invariant`], and they are in the order of the
+//! enum's variants. Only the check of the handler's log is elsewhere (`LogCheck::true_log`), because it compares the
+//! log with the queue at the end of a run.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ const LARGEST_MESSAGE: usize = 1_048_576;
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
-/// A message must not be removed within this time after a handler has received it. The time equals the longest possible
+/// Shortest time for which SQS must keep a message after a handler has decided on it. Equals the longest possible
 /// backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// Maximum error when a handler measures the time between two reads of the pauses. The handler's clock may be off by 5
-/// s at each read.
+/// Maximum error in the time that a handler measures between two reads of the pauses. At each read, the handler's clock
+/// may be off by up to 5 s.
 const SKEW: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;
@@ -51,7 +51,7 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// Checks that the reason given for a dead-letter is true. `reason` is `None` if the dead-letter has no known reason.
+/// Checks that the reason given for a dead-letter is true. `reason` is `None` if the dead-letter names no known reason.
 /// `key` is the event's key in the dead-letter.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
@@ -83,7 +83,7 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// Checks that the event is not older than `MAX_AGE`. Also checks `claimed`, which is the time of the first failure in
+/// Checks that the event is not older than `MAX_AGE`. Also checks `claimed`, the time of the first failure according to
 /// the retry's envelope.
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
@@ -114,8 +114,8 @@ pub(super) fn due_time(handling: &Handling<'_>, failed: Failed<'_>) -> Checked {
     })
 }
 
-/// Checks that the handler's number for the next attempt (`next`) is one higher than the number of the previous
-/// attempt.
+/// Checks that `next`, the number that the handler gives the next attempt, is one higher than the previous attempt's
+/// number.
 pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     let failed = handling.seen.origin.attempt.number;
     Invariant::AttemptsByOne.check(handling.event(), next == failed + 1, || {
@@ -148,10 +148,9 @@ pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32)
     })
 }
 
-/// Checks that an `Invoke` call is not repeated too early. `next` is the time of the repetition. If the first call may
-/// have been accepted, `earliest` is an hour later, or the time of the last retry before `MAX_AGE` is reached,
-/// whichever is earlier. `excused` is true if SQS delivered the message while it was hidden, or if the data about its
-/// earlier waits was lost.
+/// Checks that an `Invoke` call is not repeated too early. `next` is the time at which the next call is or may be made,
+/// and `earliest` is the earliest time at which it is allowed. `excused` is true if SQS delivered the message while it
+/// was hidden, or if the data about the message's earlier waits was lost.
 pub(super) fn spaced_invokes(
     event: EventNumber,
     next: Timestamp,
@@ -164,7 +163,7 @@ pub(super) fn spaced_invokes(
 }
 
 /// Checks a log line that contains the message's receipt handle. An operator can use the handle to make the message
-/// visible. Therefore, the message must be hidden, and it must be certain that no call for the message was accepted.
+/// visible. Therefore, such a line is allowed only if the message is hidden and no call for it can have been accepted.
 /// `is_called` is true if a call may have been accepted.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
@@ -184,8 +183,8 @@ pub(super) fn hops_end_in_time(event: EventNumber, end: Timestamp, due: Timestam
     })
 }
 
-/// Checks the number of a message's hops. `hops` includes the hop that the handler decides on at `now`, with this
-/// delay.
+/// Checks the number of a message's hops. `hops` includes the hop that the handler decides on at `now`. This hop delays
+/// the message by `delay`.
 pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay: Duration) -> Checked {
     let is_delay = (Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) && delay.subsec_nanos() == 0;
     let waited = now.saturating_add(delay).since(hops.since.unwrap_or(now));
@@ -196,16 +195,16 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
     })
 }
 
-/// Checks that at most `most` messages are in flight. The limit does not apply if the run has faults that can break it
-/// (`room`).
+/// Checks that at most `most` messages are in flight. The limit does not apply if, according to `room`, the run has
+/// faults that can break it.
 pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
     Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
     })
 }
 
-/// Fails if messages stay visible although a poller is free (`left_visible`), unless a fault may fill the queue to its
-/// in-flight limit (`room`).
+/// Fails if messages stay visible although a poller is free, which is the case if `left_visible` is true. Never fails
+/// if `room` is [`Room::Full`], because a fault may then fill the queue to its in-flight limit.
 pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
     Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
@@ -264,8 +263,8 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// Checks a recall at `now` that makes a message visible at `until` instead of `before`. `after_call` is the earliest
-/// time at which an earlier call for the message may be repeated.
+/// Checks a recall at `now` that makes a message visible at `until` instead of `before`. If a call for the message was
+/// already made, it may be repeated from `after_call` on.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,

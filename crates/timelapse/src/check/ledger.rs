@@ -87,7 +87,7 @@ impl Ledger {
         life
     }
 
-    /// Counts a retry of the event at the start of the retry. If faults have split the event into several chains of
+    /// Counts a retry of the event when the retry starts. If faults have split the event into several chains of
     /// retries, the longest chain determines the event's attempts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);

@@ -16,7 +16,7 @@ use crate::event::EventNumber;
 /// use low.
 const MOST_EVENTS: usize = 10_000;
 /// Allowed difference between two due times that are reported for one wait. The first due time is computed with the
-/// handler's clock, and later ones with SQS's clock. Each clock may be wrong by 5 s.
+/// handler's clock, and later ones with SQS's clock. Each clock may be off by up to 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -97,7 +97,7 @@ impl LogCheck {
     }
 
     /// Excludes an event from the check, for example because the queue has removed the event's message while no handler
-    /// had it.
+    /// was working on it.
     pub(crate) fn excuse(&mut self, event: EventNumber) {
         if event.0 < MOST_EVENTS {
             self.excused.insert(event);

@@ -118,7 +118,7 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// Records the end of an invocation. If the invocation failed, Lambda has already [sent](Self::sent) its invocation
+    /// Records the end of an invocation. If the invocation failed, Lambda has already [sent](Self::sent) the invocation
     /// record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
@@ -183,7 +183,7 @@ impl Oracle {
     }
 
     /// Records that the mapping deletes a message that the handler did not report as failed. `is_gone` is false if SQS
-    /// kept the message because the handle was stale.
+    /// kept the message because the receipt handle was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
         self.check(leaves_for_a_reason(event, was_settled));
@@ -283,8 +283,8 @@ impl Oracle {
         self.check(working_commands(what));
     }
 
-    /// Records that the handler tries to read the pauses. The handler gets the value that the parameter had at `read`.
-    /// `read` is `None` if the attempt fails.
+    /// Records an attempt by the handler to read the pauses. If the attempt succeeds, the handler gets the value that
+    /// the parameter had at `read`. If the attempt fails, `read` is `None`.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -301,8 +301,9 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks a message whose log line has a receipt handle. With the handle, an operator can make the message visible.
-    /// Therefore, the line must not have a handle after a call that Lambda or SQS may have accepted.
+    /// Checks a message whose log line contains a receipt handle. With the handle, an operator can make the message
+    /// visible. Therefore, the line must not contain a handle if Lambda or SQS may have accepted a call for the
+    /// message.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();

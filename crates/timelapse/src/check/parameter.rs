@@ -104,8 +104,8 @@ impl Document {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Fails if the text lacks or undoes an entry of `before` that still has an effect and is older than `SETTLES`. If
-    /// the parameter has no room, the text may lack withdrawn requests, and pauses that have ended.
+    /// Fails if the text lacks or undoes an entry of `before` that still has an effect and is older than `SETTLES`. The
+    /// text may lack withdrawn requests and ended pauses if the parameter has no room for them.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {

@@ -11,13 +11,13 @@ use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two attempts by one environment to read the pauses. The handler's interval is 30 s, or 0.3 s
-/// for each possible environment if that is longer. The limit is a quarter longer than the interval.
+/// Longest time between two attempts by one handler environment to read the pauses. The handler's interval is 30 s, or
+/// 0.3 s for each possible environment if that is longer. The limit is a quarter longer than the interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 
-/// Returns the longest time between two reads of the pauses by one environment, if there are at most this many
-/// environments.
+/// Returns the longest time between two attempts by one handler environment to read the pauses. `environments` is the
+/// maximum number of environments.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
@@ -29,7 +29,7 @@ pub(crate) struct Written {
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 
-/// The pauses that an environment of the handler has read, and the time of the environment's last attempt to read them.
+/// The pauses that a handler environment has read, and the time of its last attempt to read them.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     pub(super) known: KnownPauses,
@@ -136,8 +136,9 @@ impl KnownPauses {
         clock.saturating_add(left)
     }
 
-    /// Returns the end and the spread of each pause that ended between `start` and `now`. Each end may have changed the
-    /// due time of a wait that began at `start`. Another environment might not have read the end yet.
+    /// Returns the end and the spread period of each pause that ended between `start` and `now`. Each end may have
+    /// changed the due time of a wait that began at `start`. Another handler environment might not have read the end
+    /// yet.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -154,9 +155,9 @@ impl KnownPauses {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Returns the time of the earliest retry request that may end this event's wait at `now`. Returns `None` if no
-    /// request covers the event. If the target requested the wait with `RetryAfter`, only a request that names the
-    /// event's key ends the wait.
+    /// Returns the time of the earliest retry request that may end this event's wait at `now`; `None` if there is no
+    /// such request. If the target requested the wait with `RetryAfter`, only a request that names the event's key ends
+    /// the wait.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
         let reaches = |request: &&WrittenRequest| {
             let may_end_it = request.within.is_some() && (!is_asked || !request.keys.is_empty());
@@ -166,7 +167,7 @@ impl KnownPauses {
     }
 
     /// Returns true if a cancel request that is active at `now` covers this event. A request that names keys also
-    /// covers events that have one of these keys and fail later.
+    /// covers later failures of events with one of these keys.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();

@@ -29,8 +29,8 @@ macro_rules! faults {
         }
 
         impl Fault {
-            /// Returns the fault's rate throughout a run with chaos (0 if it strikes only in a window or not at all),
-            /// and its effect on the messages in flight.
+            /// Returns the fault's rate throughout a run with chaos, and the fault's effect on the number of messages
+            /// in flight. The rate is 0 if the fault strikes only in a window or not at all.
             pub(crate) const fn row(self) -> (f64, Room) {
                 match self {
                     $(Self::$fault => ($rate, Room::$room),)*

@@ -79,9 +79,9 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a
-    /// blackout, every such call or batch fails. Each blackout lasts 1 to 60 minutes and begins in the first eighth of
-    /// the run. The seed determines its start, its length and the kind of failure.
+    /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a blackout,
+    /// every call of its kind, or every batch, fails. Each blackout lasts 1 to 60 minutes and begins in the first
+    /// eighth of the run. The seed determines the start and length of each blackout, and how the calls or batches fail.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

@@ -22,8 +22,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record that a fault can remove. Each entry has the start of the member, the start of the
-/// text after the member, and a flag: true if the event cannot be retried without the member.
+/// Members of an invocation record that a fault can remove. Each entry has the text that the member begins with, the
+/// text that follows the member, and a flag, which is true if the event cannot be retried without the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),

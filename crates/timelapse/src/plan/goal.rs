@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, ScenarioError};
 /// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Number of events rehearsed under each policy. These events represent all events, because events affect each other
+/// Number of events rehearsed under each policy. This sample can represent all events, because events affect each other
 /// only in the queue.
 pub const REHEARSED: usize = 1_000;
 

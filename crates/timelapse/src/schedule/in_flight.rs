@@ -16,7 +16,7 @@ pub struct InFlight {
     pub events_per_second: f64,
     /// Mean time from an event's first failure to its last retry, in seconds.
     pub mean_wait_seconds: f64,
-    /// Number of waiting events in the steady state, in which events are dead-lettered as fast as they arrive.
+    /// Number of waiting events in the steady state, when events are dead-lettered as fast as they arrive.
     pub waiting: f64,
     /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
     /// in flight.
@@ -86,8 +86,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) reaches this value. Returns `None` if the
-    /// mean never reaches the value. The mean is linear between two waits.
+    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) reaches `seconds`. Returns `None` if the
+    /// mean never reaches this value. The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -102,7 +102,7 @@ impl Schedule {
     }
 }
 
-/// Rate and price of moves in the steady state, in which events are dead-lettered as fast as they arrive.
+/// Rate and price of moves in the steady state, when events are dead-lettered as fast as they arrive.
 ///
 /// The figures are an upper bound. Without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. Hiding a message
 /// saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The handler
@@ -120,8 +120,8 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Computes the figures when `waiting` events wait and `hidden` of their messages are hidden. `all` is the number
-    /// of moves a second without hiding.
+    /// Computes the figures for `waiting` events. `hidden` of their messages are hidden, and the others are delayed.
+    /// `all` is the number of moves a second without hiding.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();

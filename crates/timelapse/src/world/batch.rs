@@ -14,8 +14,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};
 
-/// Time after which Lambda ends an idle environment. AWS documents neither this time nor the age at which Lambda
-/// replaces an environment, so both are assumptions.
+/// Time after which Lambda ends an idle handler environment. AWS documents neither this time nor the age at which
+/// Lambda replaces an environment, so both are assumptions.
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
@@ -122,8 +122,8 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// Idle environments, most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// Templates for new environments, one for each set of policies. Each template comes with the time from which
-    /// Lambda uses it. The latest comes last.
+    /// Templates for new handler environments, one for each set of policies. Each template comes with the time from
+    /// which Lambda uses it. The latest comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -144,8 +144,8 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Returns an environment for a batch, as Lambda does: an idle environment if there is one, otherwise a new
-    /// environment. Once the function's environment variables have changed, no older environment is reused.
+    /// Returns a handler environment for a batch, as Lambda does: an idle environment if there is one, otherwise a new
+    /// one. Once the function's environment variables have changed, no older environment is reused.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.current(now);
         let lives = |it: &SimulatedEnvironment| {

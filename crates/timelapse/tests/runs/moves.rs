@@ -49,8 +49,8 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Two environments of the handler hide messages. Each repeatedly hides as many as it may, even between two counts of
-/// the queue.
+/// Two handler environments hide messages. Each repeatedly hides as many messages as it is allowed to, even between two
+/// counts of the queue.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

@@ -85,8 +85,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
 }
 
 /// A three-hour pause takes effect when the handler next reads the pauses. After the pause, every event comes back
-/// within the spread or, if that is later, when the handler next checks its message. The events are spread evenly
-/// enough: no minute has more than three times its share.
+/// within the spread period or when the handler next checks the event's message, whichever is later. The events are
+/// spread evenly enough: no minute has more than three times its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {

@@ -75,8 +75,8 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// Each of the 1,000 environments reads the parameter every 375 s. Even a request to retry within a second reaches
-/// every event: each hidden message is checked when its visibility timeout ends, up to 12 hours later.
+/// Each of the 1,000 handler environments reads the parameter every 375 s. Even a request to retry within a second
+/// reaches every event, because each hidden message is checked when its visibility timeout ends, up to 12 hours later.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =
@@ -94,9 +94,9 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// The function is paused until the last day of SQS's retention, and its events have half-day waits. If SQS refuses to
-/// hide a message, the message comes back after 1,230 s. Even then, no message may reach SQS's maximum of 1,000
-/// receives.
+/// The function is paused until the last day of SQS's retention, and its events wait for half a day at a time. If SQS
+/// refuses to hide a message, the message comes back after 1,230 s. Even then, no message may reach SQS's maximum of
+/// 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {

@@ -13,8 +13,8 @@ use super::transport::TrustedFile;
 /// Services that the handler calls, as named in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// Variables that provide credentials. Lambda sets the access key. In a container, or in a function with SnapStart, the
-/// other two give the address to fetch credentials from. Every SDK prefers these variables to a profile.
+/// Variables that provide credentials. Lambda sets the access key. With SnapStart or in a container, one of the other
+/// two variables gives the address from which credentials are fetched. Every SDK prefers these variables to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
 /// Variables that select a profile.

@@ -309,8 +309,8 @@ async fn copies_keep_the_senders_attributes() {
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
 }
 
-/// The engine counts a dead-letter's bytes to make it fit into a message, and `delivery` counts them again. Both must
-/// use the same limit and formula.
+/// The engine counts a dead-letter's bytes to make the dead-letter fit into a message, and `delivery` counts them
+/// again. Both must use the same limit and formula.
 #[tokio::test(start_paused = true)]
 async fn dead_letter_limit_is_exact() {
     let (aws, requests) = answering(200, "", &done(0..1));

@@ -341,9 +341,9 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Returns everything that the handler logs about a message with this body, or writes into its dead-letter. The message
-/// is handled twice: by a handler that moves waiting messages, and by one that hides them and counts the messages in
-/// flight.
+/// Returns the handler's log lines about a message with this body, and the details in the message's dead-letter. The
+/// message is handled twice: by a handler that moves waiting messages, and by one that hides them and counts the
+/// messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

@@ -67,8 +67,8 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// JavaScript that finds an element by its text or label, in the page's main part, in the navigation or in the
-/// demonstration's bar.
+/// JavaScript that finds an element by its text or label, in the main part of the page, in the navigation or in
+/// the demo bar.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));

@@ -1,5 +1,5 @@
 //! Tests the console's pages about dead-letters: one dead-letter is read and redriven; two are discarded, and then
-//! imported again from their file.
+//! imported again from the file to which they were exported.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Works through the incident that docs/console.md describes, by mouse and by keyboard. The tests run in the
+//! Works through the incident in docs/console.md, once with the mouse and once with the keyboard. The tests run in the
 //! demonstration, which needs neither an AWS account nor MiniStack.
 
 use serde_json::json;
@@ -128,8 +128,8 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.sees("the plan of one event", |text| text.contains("The plan") && text.contains("--key")).await;
 }
 
-/// Asserts that a browser nine hours ahead of UTC shows times in local time, with UTC in the title attribute. Without
-/// the page's script, the browser must show UTC.
+/// Asserts that a browser in a time zone nine hours ahead of UTC shows local times, with UTC in the title attribute. If
+/// the page's script does not run, the browser must show UTC.
 async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = async |browser: &mut Browser| {
@@ -205,8 +205,8 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot repeat each other's change. They pause `emails`, so that the pause of `orders` stays in
-/// place.
+/// Asserts that two tabs cannot repeat each other's change. Both tabs pause `emails`, so that the pause of `orders`
+/// stays in place.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();

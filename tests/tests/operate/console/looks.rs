@@ -82,9 +82,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Asserts that the picture `docs/NAME.png` shows this page. Times, counts, pixels, the number of rows and the part of
-/// the page in the picture differ from run to run, so only the words that were on the page when the picture was taken
-/// are compared.
+/// Asserts that the picture `docs/NAME.png` shows this page. Everything else differs from run to run, so only the words
+/// of the page's headings, labels and buttons are compared with those that were on the page when the picture was taken.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

@@ -49,8 +49,8 @@ pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world
     ctrl_c(ministack, &stack, &operator("dead redrive")).await;
 }
 
-/// Runs each command with only the permissions for another command. It must exit with 1 and name the first missing
-/// permission.
+/// Runs each command with only the permissions for another command. Each command must exit with code 1 and name the
+/// first missing permission.
 fn denials(import: &Operator, list: &Operator, folder: &Path) {
     let export = folder.join("denied.jsonl");
     let imported = folder.join("again.jsonl");

@@ -1,5 +1,5 @@
-//! The environments that the contracts run in. Each has a retry queue; one that also has an event source mapping is
-//! called a *stand*. MiniStack and the model that simulations use are stands, but the queue of the engine's tests is
+//! The setups that the contracts are checked on. Each has a retry queue. A setup that also has an event source mapping
+//! is called a *stand*. MiniStack and the model that simulations use are stands, but the queue of the engine's tests is
 //! not.
 
 use std::cell::RefCell;
@@ -48,8 +48,8 @@ pub(crate) trait Stand: Queue {
     /// refuses.
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
-    /// Invokes a function asynchronously. The function fails, Lambda does not retry it, and the queue is its failure
-    /// destination.
+    /// Asynchronously invokes a function that fails. Lambda's own retries are turned off for the function, and the
+    /// queue is its failure destination.
     async fn fail(&self, payload: &str);
 
     /// Attributes of the message received or delivered with this receipt handle.
@@ -77,25 +77,26 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert each of them, so a contract fails once
-/// MiniStack removes a difference. The variant can then be removed here.
+/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert each difference, so a contract fails when
+/// MiniStack has fixed one. The variant can then be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours. AWS returns `InvalidParameterValue`. Cause: MiniStack does
     /// not check visibility timeouts.
     HidesOverTwelveHours,
-    /// MiniStack can hide a message that has become visible again. AWS documents `MessageNotInflight`; some users
-    /// report success without effect. The model refuses the call. Cause: MiniStack looks only for the receipt handle.
+    /// MiniStack can hide a message that has become visible again. AWS documents the error `MessageNotInflight`, but
+    /// some users report that the call succeeds without any effect. The model refuses the call. Cause: MiniStack looks
+    /// only for the receipt handle.
     HidesWhatIsVisible,
     /// MiniStack can delay a message for more than 15 minutes. AWS returns `InvalidParameterValue`. Cause: MiniStack
-    /// checks only the delay of a queue.
+    /// checks only a queue's default delay.
     DelaysOverFifteenMinutes,
     /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
     /// copies only the other members of an entry.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses a receipt handle after a later receive, even for a deletion. On AWS, the old handle still
-    /// changes the visibility timeout, and a deletion with it succeeds, but might not delete the message. Cause:
-    /// MiniStack does not find the old handle.
+    /// MiniStack refuses an old receipt handle after the message has been received again, even for a deletion. On AWS,
+    /// the old handle can still change the visibility timeout. A deletion with the old handle also succeeds, but might
+    /// not delete the message. Cause: MiniStack does not find the old handle.
     RefusesOldHandles,
     /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
     /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
@@ -104,15 +105,15 @@ pub(crate) enum Difference {
     /// qualifier in `functionArn`. AWS writes all of these. Cause: MiniStack builds the record from the few members
     /// that it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
-    /// MiniStack's invocation records report three invocations. AWS reports one if Lambda's retries are off. Cause:
-    /// MiniStack writes a constant.
+    /// MiniStack's invocation records always report three invocations. AWS reports one if Lambda's retries are turned
+    /// off. Cause: MiniStack writes a constant.
     CountsThreeInvokes,
     /// MiniStack re-serializes the payload in invocation records. AWS documents only that the payload is the event. The
     /// model keeps the event's bytes. Cause: MiniStack parses each event.
     RewritesPayloads,
 }
 
-/// The model of SQS and the event source mapping that simulations use. It has none of the known differences from AWS.
+/// The simulations' model of SQS and the event source mapping. The model has none of the known differences from AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {

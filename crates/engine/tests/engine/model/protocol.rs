@@ -1,7 +1,7 @@
 //! The model of everything around the handler: the retry queue with its deliveries, and Lambda with its invocations.
 //! This file defines the steps that may happen, and the properties that must hold in each state.
 //!
-//! Time advances only by jumping to the next moment at which anything happens. No path of steps returns to an earlier
+//! Time advances only by jumping to the next moment at which something happens. No path of steps returns to an earlier
 //! state: each step raises a receive count, ends a delivery or an invocation, or moves the clock.
 
 use std::fmt;
@@ -347,8 +347,8 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// The number of copies of an event: waiting in the queue, running, or ended. A delivery does not count, because its
-/// message is still in the queue.
+/// The number of copies of an event that are waiting in the queue, are running or have ended. A delivery does not
+/// count, because its message is still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();

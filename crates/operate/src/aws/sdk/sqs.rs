@@ -72,8 +72,8 @@ fn attribute(value: MessageAttributeValue) -> MessageAttribute {
     }
 }
 
-/// Delivers entries through a sender, and calls `paused` before each pause that SQS requests. Returns a result for each
-/// entry.
+/// Delivers the entries with `sender`, and returns a result for each entry. Calls `paused` before each pause that SQS
+/// requests.
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,

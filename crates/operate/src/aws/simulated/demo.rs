@@ -101,8 +101,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Creates the account, starting at the time that `clock` shows. The same seed, time and calls always produce the
-    /// same account.
+    /// Creates the account, with `clock` as the account's clock. The same seed, initial time and calls always produce
+    /// the same account.
     pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
         let now = clock.now();
         let began = now.before(RUNS_SINCE);
@@ -158,8 +158,8 @@ impl Demo {
     }
 }
 
-/// Attaches all demo functions except `orders`, which is already attached, and sets a policy. Removes the actions of an
-/// alarm, so that the doctor finds a problem.
+/// Attaches all demo functions except `orders`, which is already attached. Also sets a policy, and removes an alarm's
+/// actions, so that the doctor finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

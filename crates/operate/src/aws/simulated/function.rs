@@ -109,7 +109,7 @@ impl Function {
         Ok(())
     }
 
-    /// Checks that `PutFunctionEventInvokeConfig` would accept the settings. Fails with Lambda's error code and
+    /// Checks that `PutFunctionEventInvokeConfig` would accept the settings. If not, fails with Lambda's error code and
     /// message.
     pub(super) fn check(settings: &InvokeSettings) -> Result<(), String> {
         let retries = settings.retries.is_none_or(|retries| (0..=2).contains(&retries));

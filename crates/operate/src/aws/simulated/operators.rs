@@ -43,10 +43,10 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws random commands for a run of this length. For some seeds, there are no commands. Log lines are up to a
-    /// minute late, and clocks are up to five seconds off. For half of the seeds, some calls fail. On average, one
-    /// command in four is killed. For half of the commands, another operator also runs a random command, up to three
-    /// seconds later.
+    /// Draws random commands for a run of length `duration`. Some seeds give no commands. Log lines are up to a minute
+    /// late, and clocks are up to five seconds off. For half of the seeds, some calls fail. On average, one command in
+    /// four is killed. For half of the commands, another operator also runs a random command, up to three seconds
+    /// later.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {

@@ -36,8 +36,8 @@ impl SimulatedAws {
         if is_answer_lost { Err(failed(action, of, NO_ANSWER)) } else { result }
     }
 
-    /// Waits until a call arrives at the account. Returns true if the call's response will be lost. Fails if the call
-    /// will have no effect.
+    /// Waits until a call reaches the account. Returns true if the call will take effect but its response will be lost.
+    /// Fails if the call will have no effect.
     async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
         match self.begin(action, of, 0).await {
@@ -106,8 +106,8 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that counts the messages that an SQS call with this IAM action sends or deletes. `None`
-    /// for any other action, or if no deployment runs in the account.
+    /// The CloudWatch metric that counts the messages sent or deleted with this IAM action. `None` for any other
+    /// action, and always `None` if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {

@@ -209,7 +209,8 @@ impl Queue {
         self.messages[&key].received(handle)
     }
 
-    /// Performs `DeleteMessage`. Does nothing if the message is gone, or if the handle is not from the last receive.
+    /// Performs `DeleteMessage`. Does nothing if the message is gone, or if the handle is not from the message's last
+    /// receive.
     ///
     /// # Errors
     ///
@@ -309,8 +310,8 @@ impl Queue {
         [appears, ends].into_iter().flatten().min()
     }
 
-    /// Deletes the messages whose retention has ended by `now`. Makes delayed and hidden messages visible if they are
-    /// due.
+    /// Deletes the messages whose retention has ended by `now`. Makes messages visible if their delay or visibility
+    /// timeout has ended.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));

@@ -1,5 +1,5 @@
-//! A running deployment in a simulated account: Lambda, the functions and the shipped retry handler use the account's
-//! queues.
+//! A running deployment in a simulated account. Lambda, the functions and the shipped retry handler all use the
+//! account's queues.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -13,9 +13,9 @@ use super::{
 use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackResource, WatchedMetric};
 use crate::function::STACK_TAG;
 
-/// The deployment of stack `comeback` as its template creates it: a handler with its role, two queues, the event source
-/// mapping from the retry queue to the handler, and an alarm on dead-letters. The function `orders`, which no stack
-/// owns, is attached if `is_attached` is true.
+/// The deployment that the template of the stack `comeback` creates: a handler with its role, two queues, the event
+/// source mapping from the retry queue to the handler, and an alarm on dead-letters. The function `orders`, which no
+/// stack owns, is attached if `is_attached` is true.
 ///
 /// ```
 /// use comeback_engine::Timestamp;

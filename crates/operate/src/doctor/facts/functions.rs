@@ -31,8 +31,8 @@ pub(crate) struct CheckedFunction {
 }
 
 /// Reads the functions to check. `key` is the retry queue's key, and `listed` is the allow-list in the stack's
-/// parameter. The second value is `Ok`, or the reason why the functions that match the allow-list's patterns could not
-/// be listed.
+/// parameter. The second returned value is `Ok`, or the reason why the functions that match the allow-list's patterns
+/// could not be listed.
 pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,

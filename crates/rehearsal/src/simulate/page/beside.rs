@@ -37,8 +37,8 @@ pub struct Beside {
 }
 
 /// Runs both policies. In the sentences about waiting events, `rate` is the number of events that fail each second;
-/// `None` stands for the run's own rate. `watch` receives the number of a run, 0 or 1, and the run's virtual duration,
-/// and returns the run's watcher.
+/// `None` means the run's own rate. `watch` receives the number of a run (0 or 1) and the run's virtual duration, and
+/// returns the run's watcher.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

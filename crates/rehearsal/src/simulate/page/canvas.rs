@@ -40,8 +40,8 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line on which each value lasts for all minutes of its point. A corner is a value
-    /// with its time, in seconds since the run's start.
+    /// Returns the corners of a step line on which each value lasts for all minutes of its point. A corner is a time,
+    /// in seconds since the run's start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }

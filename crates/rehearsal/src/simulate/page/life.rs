@@ -34,8 +34,8 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// Chooses the life with the most invocations of the target, or the first such life if there are several. `None` if
-    /// no event arrived.
+    /// Chooses the life with the most invocations of the target, or the first such life if there are several. Returns
+    /// `None` if no event arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();

@@ -34,13 +34,14 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs with other kinds of jitter. If one of these is also the compared policy's run, it has that
-/// policy's colour instead.
+/// Colours of the runs with other kinds of jitter. A run that is also the compared policy's run has that policy's
+/// colour instead.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: the policy's own run, its runs with other kinds of jitter and, last, the compared policy's
-/// run if it is not among these. The compared policy's run keeps its usual colour. A run is usually named after its
-/// jitter. A run that is added last, or that is the only run of the first policy, keeps its policy's name.
+/// Returns the runs to draw: the policy's own run, then its runs with other kinds of jitter, each named after its
+/// jitter. If the compared policy's run is not among these, it comes last, and has its policy's name. The compared
+/// policy's run always has that policy's colour. If there are no runs with other kinds of jitter, the own run has its
+/// policy's name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);

@@ -108,8 +108,8 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Writes a sentence about each compared policy, after the policy's name. If all sentences are identical, returns only
-/// one, without a name.
+/// Returns a sentence about each compared policy, preceded by the policy's name. If all sentences are identical,
+/// returns only one, without a name.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {

@@ -102,8 +102,8 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// Returns a table with a row for each arrival rate: the number of waiting events, how many of them are delayed, and
-/// the number of pollers needed. If the in-flight limit can be reached, the table also says how soon.
+/// Returns a table with a row for each arrival rate. The row gives the number of waiting events, how many of them are
+/// delayed, and the number of pollers needed. If the in-flight limit can be reached, the row also says how soon.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();

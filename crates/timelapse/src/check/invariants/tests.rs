@@ -319,8 +319,8 @@ fn reasons_are_true() {
     }
 }
 
-/// Returns the pauses that a handler reads at `known_at`. The pause of the function begins 600 s after the event's
-/// first failure, lasts 1,000 s and has a spread of 300 s.
+/// Returns the pauses that a handler reads at `known_at`. The function's pause begins 600 s after the event's first
+/// failure and lasts 1,000 s. Its spread period is 300 s.
 fn paused(known_at: f64) -> KnownPauses {
     let [from, until] = [600.0, 1_600.0].map(|secs| at(secs).as_secs());
     let mut written = Written::default();

@@ -258,8 +258,8 @@ impl Oracle {
     }
 }
 
-/// Checks the visibility timeout that the handler has set, or has tried to set, before or after a call that must not be
-/// repeated soon.
+/// Checks the visibility timeout that the handler set, or tried to set, for a message whose call must not be repeated
+/// soon.
 pub(in crate::check) fn hidden_within(
     handling: &Handling<'_>,
     hidden_for: Duration,

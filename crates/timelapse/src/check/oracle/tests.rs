@@ -89,7 +89,7 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Sends a request to hide the message before a call. SQS refuses the request, so only the call itself delays the
+    /// Before a call, sends a request to hide the message. SQS refuses the request, so only the call itself delays the
     /// next call.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
@@ -382,7 +382,7 @@ fn a_moved_original_hidden_too_long() {
 }
 
 /// If the deletion of a moved message is lost, the message comes back while its copy is still delayed. The oracle must
-/// notice if the original is visible or invoked too early.
+/// notice if the original becomes visible too early, or if the target is invoked for the original too early.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {

@@ -135,8 +135,8 @@ impl AtWork {
         true
     }
 
-    /// Counts the change that a command made. Reports a failed command to the run, unless a fault or a change by
-    /// somebody else explains the failure.
+    /// Counts the change if the command made one. Reports the failure if the command failed, unless a fault or somebody
+    /// else's change explains it.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -150,8 +150,8 @@ impl AtWork {
         }
     }
 
-    /// Returns true if one of the command's calls had a fault, or if others have changed the pauses or the policies
-    /// since the command began.
+    /// Returns true if a fault affected one of the command's calls, or if others have changed the pauses or the
+    /// policies since the command began.
     fn is_explained(&self, ended: &Working) -> bool {
         let began = START.saturating_add(ended.command.at);
         let state = self.aws.state();

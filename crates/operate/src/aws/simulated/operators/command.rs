@@ -102,8 +102,8 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change, performs it and records it. If another operator's change makes the plan out of date, performs the
-/// new plan.
+/// Plans a change, performs it and records it. If another operator's change has made the plan out of date, performs an
+/// updated plan instead.
 async fn confirmed(change: impl Change) -> Result<Ending, Failure> {
     let mut plan = change.plan().await?;
     while plan.question().is_some() {

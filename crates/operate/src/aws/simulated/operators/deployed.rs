@@ -1,5 +1,5 @@
-//! The account that the operators of a run use. The account has a deployment with the run's policies, and shares its
-//! retry queue and clock with the run.
+//! The account that the simulated operators use during a run. It has a deployment with the run's policies. The run uses
+//! the same retry queue and clock.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -24,7 +24,7 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.clone()
 }
 
-/// Sets the handler's environment variables for these policies.
+/// Sets the handler's environment variables to match these policies.
 ///
 /// # Panics
 ///

@@ -1,9 +1,10 @@
-//! Contract tests of [`Aws`]: the behaviour of AWS that Comeback relies on, and that every implementation must have.
+//! Contract tests for [`Aws`]. They check the behaviour of AWS that Comeback relies on and that every implementation
+//! must have.
 //!
-//! Each function makes calls to an implementation, and panics if an answer differs from AWS's answer. A unit test of
-//! this crate runs the functions on `SimulatedAws`. `tests/tests/operate/contract.rs` includes this file, and runs the
-//! functions on the AWS SDK with a local stand-in for AWS. The trait cannot create functions or queues, so [`Fixture`]
-//! names resources that must exist.
+//! Each test calls an implementation, and panics if a response differs from what AWS would return. A unit test of this
+//! crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this file, and runs the
+//! tests against the AWS SDK, which calls a local stand-in for AWS. The trait cannot create Lambda functions or queues,
+//! so [`Fixture`] names resources that must already exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -213,7 +214,8 @@ async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that a batch call returns a result for each entry: only the entry with an invalid receipt handle is refused.
+/// Tests that a batch call returns a separate result for each entry, and refuses only the entry with an invalid receipt
+/// handle.
 async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
@@ -262,7 +264,7 @@ async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each write of a parameter creates a new version, and that a write with `new` set never overwrites an
+/// Tests that each write of a parameter creates a new version, and that a create-only write never overwrites an
 /// existing parameter.
 async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
