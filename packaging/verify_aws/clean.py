@@ -4,9 +4,9 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# AWS may still list a resource for a short time after its deletion (SQS, for a minute). AWS may also not list a new
-# resource immediately. However, deleting the stack comes first and takes long enough for every resource of the run to
-# be listed.
+# The maximum number of times to list a run's resources and delete those that are listed. One time is not enough: AWS
+# may still list a resource for a short time after its deletion (SQS, for a minute). A new resource may be missing from
+# the list at first, but the stack is deleted before, which takes long enough for every resource to appear.
 ROUNDS = 20
 BETWEEN = 5
 

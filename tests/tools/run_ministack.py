@@ -227,7 +227,8 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
-# MiniStack ignores the context of a policy simulation, such as the service through which a role uses a key.
+# The context of the policy simulation in progress, such as the service through which a role uses a key. MiniStack
+# ignores this context.
 simulated = contextvars.ContextVar("simulated", default={})
 
 

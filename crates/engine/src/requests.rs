@@ -191,7 +191,7 @@ impl RequestEntry {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), list)
     }
 
-    /// Returns the entry marked as withdrawn. Members that this version does not read are kept.
+    /// Returns a copy of the entry, marked as withdrawn. Members that this version does not read are kept.
     pub(crate) fn withdrawn(&self, list: List) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);

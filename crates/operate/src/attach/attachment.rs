@@ -24,7 +24,7 @@ pub(crate) struct Attachment {
     pub(crate) deployment: Deployment,
     /// The other deployments that retry the function, keyed by the qualifier whose failed events they receive.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this fact.
+    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// The permissions that the function's role needs to send to the retry queue, each with IAM's verdict. Only
     /// `attach` needs this fact.
