@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, watch};
 
 use crate::work::panicked;
 
-/// Time for which a value is fresh. A source is read at most once in this period.
+/// Maximum age of a fresh value. A source is read at most once in this period.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 /// Maximum age of a value that pages still show while a slow read of the next value is in progress.
 const SHOWN_FOR: Duration = Duration::from_secs(60);

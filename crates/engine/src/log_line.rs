@@ -38,7 +38,7 @@ pub struct LogLine<'a> {
     /// The id of the X-Ray trace that the message belongs to; `None` if the message is not part of a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// The message's receipt handle, with which an operator can make the message visible early. `None` if the handle
+    /// The message's receipt handle, which lets an operator make the message visible early. `None` if the handle
     /// must not be used; see [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,

@@ -58,10 +58,10 @@ pub struct Pause {
     pub why: Option<String>,
 }
 
-/// Maximum spread of a pause: 14 days, the longest time for which SQS keeps a message.
+/// Maximum spread of a pause: 14 days, the longest retention of a message in SQS.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// Maximum planned length of a pause: 14 days, the longest time for which SQS keeps a message.
+/// Maximum planned length of a pause: 14 days, the longest retention of a message in SQS.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 impl Pauses {

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct RetryAfter(Directive);
 
 impl RetryAfter {
-    /// The `errorType` by which the retry handler recognizes this error.
+    /// The `errorType` that tells the retry handler which error this is.
     pub const ERROR_TYPE: &str = "RetryAfter";
 
     /// Requests a retry after the given number of seconds, counted from the failure.
@@ -88,7 +88,7 @@ fn rounded_up(time: Duration) -> u64 {
 pub struct NonRetryable(Directive);
 
 impl NonRetryable {
-    /// The `errorType` by which the retry handler recognizes this error.
+    /// The `errorType` that tells the retry handler which error this is.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
     /// Creates the error with a reason in plain text.

@@ -341,7 +341,7 @@ pub struct Executions {
 /// Options for a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The time for which received messages stay hidden. If it is zero, they stay visible.
+    /// The visibility timeout of received messages. If it is zero, they stay visible.
     pub visibility: Duration,
     /// The longest wait for the first message. If it is zero, SQS queries only some of its servers and may miss
     /// messages.

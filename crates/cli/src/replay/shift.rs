@@ -49,7 +49,7 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// Number of whole seconds by which times are shifted. A negative number shifts into the past.
+/// The shift of all times, in whole seconds. A negative number shifts into the past.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 

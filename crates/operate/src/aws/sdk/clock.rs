@@ -22,7 +22,7 @@ const TOLERATED_MILLIS: u64 = 5_000;
 /// The clock of an account, shared by the clients of all services.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// The number of milliseconds by which AWS's clock is ahead of this machine's clock. Negative if AWS's clock is
+    /// AWS's time minus this machine's time, in milliseconds. Negative if AWS's clock is
     /// behind.
     ahead: Arc<AtomicI64>,
 }

@@ -50,7 +50,7 @@ pub(super) struct Caller {
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
     latency: RefCell<Option<Latency>>,
-    /// The number of milliseconds by which the caller's clock is ahead of the account's clock. Negative if the caller's
+    /// The caller's time minus the account's time, in milliseconds. Negative if the caller's
     /// clock is behind.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
