@@ -329,8 +329,8 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Hides or deletes the messages whose outcome is known, as soon as only the time reserved for calls to SQS is
-        left. A timeout then affects only the records that are still being processed. The response waits for those,
+        """Hides or deletes the messages with a known outcome once only the time reserved for calls to SQS is left. A
+        timeout then affects only the records that are still being processed. The response waits for those,
         because they would otherwise continue in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return

@@ -45,7 +45,7 @@
 /// }
 /// ```
 ///
-/// `cargo check` refuses a ladder whose waits do not grow:
+/// `cargo check` refuses a ladder with waits that do not grow:
 ///
 /// ```compile_fail
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }

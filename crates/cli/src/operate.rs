@@ -66,7 +66,7 @@ pub(crate) enum OperateCommand {
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
     /// that is sooner. A hidden message is recalled once the handler has read the request, which takes about a minute;
     /// a moved message comes back within 15 minutes. --dry-run shows how many events return, and when. Skips paused
-    /// events and, without --key, events whose function asked for the wait (RetryAfter).
+    /// events and, without --key, events that wait for a RetryAfter of their function.
     #[command(after_help = request::RETRY_EXAMPLES)]
     Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled

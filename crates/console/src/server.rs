@@ -162,7 +162,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page whose host and port are `host`. Browsers send the page's host and port
+/// Returns true if a form was sent from a page at `host`, a host and port. Browsers send the host and port of the page
 /// with every form, in the `Origin` header.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::response::{encoded, go_to};
 
-/// Maximum number of finished changes whose pages are kept.
+/// Maximum number of finished changes that still have a page.
 const KEPT: usize = 20;
 /// Time for which every page shows a line about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
@@ -244,7 +244,7 @@ impl Works {
         go_to(&path)
     }
 
-    /// A line about each change that is in progress or has just ended, except the change whose page is at `shown`.
+    /// A line about each change that is in progress or has just ended, except the change shown at the path `shown`.
     pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
         let works = self.by_id.borrow();
         let others = works.iter().map(|(id, work)| (page_of(id), work));

@@ -20,7 +20,7 @@ pub(crate) struct Board<E, R> {
     tracks: BTreeMap<usize, Track<E>>,
     /// Entries that may be sent now, the lowest index first. At most one entry of each lane is ready.
     ready: BTreeSet<usize>,
-    /// Halves of calls that the service refused as a whole. Each half is sent as a call of its own.
+    /// Halves of calls that the service refused as a whole. Each half is sent as a separate call.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
     refusals: Refusals,
@@ -65,7 +65,7 @@ struct Track<E> {
 enum Place {
     /// The entry may be sent, or is waiting for the entries before it in its lane.
     Here,
-    /// The entry is in one half of a refused call. The half is sent as a call of its own.
+    /// The entry is in one half of a refused call. The half is sent as a separate call.
     InHalf,
     /// The entry is in a call under way.
     Away,
@@ -151,7 +151,7 @@ impl<E, R> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch, of at most `most` entries. Each half of a refused call is a batch of its own. Usually,
+    /// Takes the next batch, of at most `most` entries. Each half of a refused call is a separate batch. Usually,
     /// halves come after all other batches, because one bad entry must not hold up the rest. If the service may be
     /// refusing every entry, halves come first, because their answers show whether it really does.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {

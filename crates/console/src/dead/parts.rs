@@ -26,7 +26,7 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action whose page is at `path`. Refuses the request if another action is
+/// Reserves the dead-letter queue for the action at `path`. Refuses the request if another action is
 /// reading the queue.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \

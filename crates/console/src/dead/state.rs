@@ -80,7 +80,7 @@ impl Dead {
         })
     }
 
-    /// Reserves the queue for the action whose page is at `path`; `None` if another action has reserved it.
+    /// Reserves the queue for the action at `path`; `None` if another action has reserved it.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
         if self.under_way.borrow().is_some() {
             return None;
