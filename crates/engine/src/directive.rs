@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use comeback_backoff::requested_wait;
 use serde_json::value::RawValue;
+use wildmatch::WildMatch;
 
 use crate::json::lossy_text;
 use crate::time::Timestamp;
@@ -110,6 +111,17 @@ pub fn error_names(error_type: &str) -> [&str; 5] {
     let qualified = qualified_name(error_type);
     let without_package = qualified.rsplit('.').next().unwrap_or(qualified);
     [error_type, qualified, without_package, class_name(error_type), simple_name(error_type)]
+}
+
+/// Returns true if the glob matches one of the [names](error_names) of this error type.
+///
+/// ```
+/// assert!(comeback_engine::error_matches("Refused*", "com.acme.Orders$RefusedException"));
+/// assert!(!comeback_engine::error_matches("Orders", "com.acme.Orders$RefusedException"));
+/// ```
+pub fn error_matches(glob: &str, error_type: &str) -> bool {
+    let glob = WildMatch::new(glob);
+    error_names(error_type).iter().any(|name| glob.matches(name))
 }
 
 /// An error type's qualified name. Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end are removed.

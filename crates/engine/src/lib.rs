@@ -76,7 +76,7 @@ pub use arn::{
 pub use batch_event::{BatchEvent, IncompleteMessage};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};
-pub use directive::{Directive, error_names, simple_name};
+pub use directive::{Directive, error_matches, error_names, simple_name};
 pub use environment::Environment;
 pub use failed_event::{FailedEvent, logged};
 pub use invocation_record::InvocationRecord;

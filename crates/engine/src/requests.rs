@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use wildmatch::WildMatch;
 
 use crate::arn::PauseTarget;
-use crate::directive::error_names;
+use crate::directive::error_matches;
 use crate::failed_event::logged;
 use crate::json::object;
 use crate::seed::generator;
@@ -99,9 +98,8 @@ impl Request {
     }
 
     fn names_error(&self, error_type: Option<&str>) -> bool {
-        let names = error_type.map(error_names).into_iter().flatten();
-        self.errors.is_empty()
-            || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
+        let matches = |error_type: &str| self.errors.iter().any(|glob| error_matches(glob, error_type));
+        self.errors.is_empty() || error_type.is_some_and(matches)
     }
 
     /// When a message's retry becomes due because of this request: a random time between `at` and `at` + `within`. The

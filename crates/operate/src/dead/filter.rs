@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp};
+use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_matches};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::durations;
 use crate::function::FunctionName;
-use crate::waiting::filter::error_matches;
 
 /// The reason reported for an invocation record that SQS, not the handler, moved from the retry queue to the
 /// dead-letter queue after too many receives.

@@ -1,8 +1,7 @@
 //! A filter for waiting events. CloudWatch searches the log with the filter's pattern, which may match too many lines.
 //! The filter itself is then applied to the lines found.
 
-use comeback_engine::{LoggedEvent, error_names, logged};
-use wildmatch::WildMatch;
+use comeback_engine::{LoggedEvent, error_matches, logged};
 
 use crate::function::FunctionName;
 
@@ -71,12 +70,6 @@ impl WaitingFilter {
         let fits = |pattern: &String| pattern.len() <= LONGEST_PATTERN;
         narrow.into_iter().find(fits).unwrap_or_else(|| all(&None, &None))
     }
-}
-
-/// Returns true if a glob matches an error's type, class name or simple name.
-pub(crate) fn error_matches(glob: &str, error_type: &str) -> bool {
-    let glob = WildMatch::new(glob);
-    error_names(error_type).iter().any(|name| glob.matches(name))
 }
 
 /// Joins conditions of a filter pattern with `||`. Returns `None` for an empty list.
