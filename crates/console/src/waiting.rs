@@ -11,7 +11,7 @@ use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
-use comeback_operate::waiting::events::{DueRange, Group, Sorted, Why};
+use comeback_operate::waiting::events::{DueRange, Group, Selected, Why};
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::{EVENT_HEADS, Listing, Report};
@@ -263,7 +263,7 @@ impl PageOf<'_> {
             previous: (number > 1).then(|| to(number - 1)),
             next: ((end as u64) < report.found && !events.is_empty()).then(|| to(number + 1)),
             event_columns: EVENT_HEADS.map(Column::new),
-            keys: report.events.iter().flat_map(Sorted::iter).map(|event| event.key.to_owned()).collect(),
+            keys: report.events.iter().flat_map(Selected::iter).map(|event| event.key.to_owned()).collect(),
             events,
         }
     }

@@ -178,6 +178,11 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.insert(id, message);
     }
 
+    /// Removes the waiting messages without a log line since this time.
+    pub fn forget_before(&mut self, since: Timestamp) {
+        self.waiting.retain(|_, message| message.at >= since);
+    }
+
     /// The waiting messages, in no particular order.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &WaitingMessage> {
         self.waiting.values()

@@ -27,9 +27,6 @@ pub struct Waits {
     /// The state of the pauses and the allow-list for each kind of message. Messages are of the same kind if they
     /// have the same function and error.
     situations: Vec<Situation>,
-    /// Messages without a log line since this time are ignored. These messages have left the queue, but the lines that
-    /// say so are missing.
-    since: Option<Timestamp>,
 }
 
 /// A range of due times. An event without a due time is in the range only if the range has no limits.
@@ -136,10 +133,11 @@ impl Waits {
         self.log.take(line);
     }
 
-    /// Ignores messages without a log line since this time.
+    /// Removes messages without a log line since this time. These messages have left the queue, but the lines that say
+    /// so are missing.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.recent.forget_before(since);
-        self.since = Some(since);
+        self.log.forget_before(since);
     }
 
     /// Applies the current pauses, which may be newer than those in the log. `in_force` returns the state of a
@@ -162,47 +160,33 @@ impl Waits {
         }
     }
 
-    /// The events that match a filter and are due in the range, in any order.
-    pub fn each<'w>(
-        &'w self,
-        wanted: &WaitingFilter,
-        due: DueRange,
-    ) -> impl Iterator<Item = WaitingEvent<'w>> {
-        self.waits(wanted, due).map(|(_, wait)| self.event(wait))
-    }
-
-    /// Selects the events that match a filter and are due in the range, and groups them by function and error. The
-    /// largest group comes first.
-    pub fn groups(&self, wanted: &WaitingFilter, due: DueRange) -> Vec<Group<'_>> {
-        let kinds = self.log.kinds().iter();
-        let mut groups: Vec<_> = kinds
-            .map(|kind| Group {
-                target: kind.target.as_deref(),
-                error_type: kind.error_type.as_deref(),
-                ..Group::default()
-            })
-            .collect();
-        self.waits(wanted, due).for_each(|(_, wait)| groups[wait.kind as usize].add(&self.event(wait)));
-        groups.retain(|group| group.count > 0);
-        groups.sort_by_key(|group| (Reverse(group.count), group.target, group.error_type));
-        groups
+    /// Selects the events that match a filter and are due in the range.
+    pub fn selected(&self, wanted: &WaitingFilter, range: DueRange) -> Selected<'_> {
+        let takes =
+            |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
+        let kinds: Vec<bool> = self.log.kinds().iter().map(takes).collect();
+        let messages = self.log.waiting();
+        let messages =
+            messages.filter(|message| kinds[message.kind as usize] && wanted.takes_key(&message.key));
+        let messages = messages.map(|message| (self.now(message).1, message));
+        Selected { waits: self, messages: messages.filter(|(due, _)| range.takes(*due)).collect() }
     }
 
     /// Groups all waiting events by function and error.
     pub fn all_groups(&self) -> Vec<Group<'_>> {
-        self.groups(&WaitingFilter::default(), DueRange::default())
+        self.selected(&WaitingFilter::default(), DueRange::default()).groups()
     }
 
     /// All waiting events, in any order.
     pub fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
-        self.messages().map(|wait| self.event(wait))
+        self.log.waiting().map(|message| self.event(message))
     }
 
     /// The messages of all waiting events, in any order. Each message comes with its event and its kind (its function
     /// and error).
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
-        self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
+        self.log.waiting().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
     }
 
     /// The functions that the log mentions.
@@ -213,11 +197,7 @@ impl Waits {
 
     /// The number of waiting events.
     pub fn count(&self) -> usize {
-        self.messages().count()
-    }
-
-    fn messages(&self) -> impl Iterator<Item = &WaitingMessage> {
-        self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
+        self.log.waiting().len()
     }
 
     /// The most frequent errors of the waiting events, with counts: `TargetDown (3), Timeout (1)`. `None` if no event
@@ -234,42 +214,6 @@ impl Waits {
             named.map(|(error, count)| format!("{error} ({})", grouped(*count))).collect();
         named.extend((counts.len() > MOST_NAMED).then(|| "…".to_owned()));
         (!named.is_empty()).then(|| named.join(", "))
-    }
-
-    /// The functions whose waiting events include an ignored `RetryAfter` error. Each value is the text of one such
-    /// error and the reason why it was ignored.
-    pub fn ignored(&self) -> BTreeMap<&str, &str> {
-        let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
-        kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
-    }
-
-    /// Selects the events that match a filter and are due in the range, sorts them by due time, and returns those at
-    /// the positions `places`. Events without a due time come last.
-    pub fn first(&self, wanted: &WaitingFilter, due: DueRange, places: Range<usize>) -> Sorted<'_> {
-        let mut first = Vec::with_capacity(self.log.waiting().len());
-        first.extend(self.waits(wanted, due));
-        let in_order = |(due, wait): &Due<'_>, (other_due, other): &Due<'_>| {
-            let place = (due.is_none(), due, &wait.key, wait.retry);
-            place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
-        };
-        // Only the requested events are sorted, because sorting a hundred thousand events takes a while.
-        if places.end < first.len() {
-            first.select_nth_unstable_by(places.end, in_order);
-            first.truncate(places.end);
-        }
-        first.sort_unstable_by(in_order);
-        first.drain(..places.start.min(first.len()));
-        Sorted { waits: self, first }
-    }
-
-    /// The messages of the events that match a filter and are due in the range, each with its due time.
-    fn waits<'w>(&'w self, wanted: &WaitingFilter, range: DueRange) -> impl Iterator<Item = Due<'w>> {
-        let takes =
-            |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
-        let kinds: Vec<bool> = self.log.kinds().iter().map(takes).collect();
-        let takes = move |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
-        let all = self.messages().filter(takes).map(|wait| (self.now(wait).1, wait));
-        all.filter(move |(due, _)| range.takes(*due))
     }
 
     fn event<'w>(&'w self, message: &'w WaitingMessage) -> WaitingEvent<'w> {
@@ -313,32 +257,61 @@ impl Waits {
 /// A waiting message and its due time, if known.
 type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
 
-/// Events in order of due time. Each [`WaitingEvent`] is built on demand, so that a hundred thousand events take
-/// little memory.
+/// Some of the waiting events. Each [`WaitingEvent`] is built on demand, so that a hundred thousand events take little
+/// memory.
 #[derive(Clone, Debug)]
-pub struct Sorted<'w> {
+pub struct Selected<'w> {
     waits: &'w Waits,
-    first: Vec<Due<'w>>,
+    messages: Vec<Due<'w>>,
 }
 
-impl<'w> Sorted<'w> {
+impl<'w> Selected<'w> {
     /// The number of selected events.
     pub fn len(&self) -> usize {
-        self.first.len()
+        self.messages.len()
     }
 
     /// Returns true if no event was selected.
     pub fn is_empty(&self) -> bool {
-        self.first.is_empty()
+        self.messages.is_empty()
     }
 
-    /// Builds the events, in order of due time.
+    /// Builds the events, in any order unless they were [sorted](Self::in_order).
     pub fn iter(&self) -> impl Iterator<Item = WaitingEvent<'w>> {
-        self.first.iter().map(|(_, wait)| self.waits.event(wait))
+        self.messages.iter().map(|(_, message)| self.waits.event(message))
+    }
+
+    /// Groups the events by function and error. The largest group comes first.
+    pub fn groups(&self) -> Vec<Group<'w>> {
+        let kinds = self.waits.log.kinds().iter();
+        let mut groups: Vec<_> = kinds.map(Group::of).collect();
+        for (_, message) in &self.messages {
+            groups[message.kind as usize].add(&self.waits.event(message));
+        }
+        groups.retain(|group| group.count > 0);
+        groups.sort_by_key(|group| (Reverse(group.count), group.target, group.error_type));
+        groups
+    }
+
+    /// Sorts the events by due time, and keeps those at the positions `places`. Events without a due time come last.
+    #[must_use]
+    pub fn in_order(mut self, places: Range<usize>) -> Self {
+        let in_order = |(due, message): &Due<'_>, (other_due, other): &Due<'_>| {
+            let place = (due.is_none(), due, &message.key, message.retry);
+            place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
+        };
+        // Only the requested events are sorted, because sorting a hundred thousand events takes a while.
+        if places.end < self.len() {
+            self.messages.select_nth_unstable_by(places.end, in_order);
+            self.messages.truncate(places.end);
+        }
+        self.messages.sort_unstable_by(in_order);
+        self.messages.drain(..places.start.min(self.len()));
+        self
     }
 }
 
-impl Serialize for Sorted<'_> {
+impl Serialize for Selected<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
     }
@@ -391,9 +364,22 @@ pub struct Group<'w> {
     pub not_allowed: u64,
     /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
+    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
+    /// was ignored.
+    #[serde(skip)]
+    pub retry_after_ignored: Option<&'w str>,
 }
 
-impl Group<'_> {
+impl<'w> Group<'w> {
+    fn of(kind: &'w MessageKind) -> Self {
+        Self {
+            target: kind.target.as_deref(),
+            error_type: kind.error_type.as_deref(),
+            retry_after_ignored: kind.retry_after_ignored.as_deref(),
+            ..Self::default()
+        }
+    }
+
     fn add(&mut self, event: &WaitingEvent<'_>) {
         let earlier = |a: Option<Timestamp>, b: Option<Timestamp>| a.into_iter().chain(b).min();
         self.count += 1;
@@ -435,8 +421,16 @@ mod tests {
         line(second, json!({"action": "hold", "due": at(112), "delay": 1_344}))
     }
 
-    fn due_by(by: Timestamp) -> DueRange {
-        DueRange { from: None, by: Some(by) }
+    fn due_by(waits: &Waits, by: Timestamp) -> Selected<'_> {
+        waits.selected(&WaitingFilter::default(), DueRange { from: None, by: Some(by) })
+    }
+
+    fn sorted(waits: &Waits, places: Range<usize>) -> Selected<'_> {
+        waits.selected(&WaitingFilter::default(), DueRange::default()).in_order(places)
+    }
+
+    fn keys(selected: &Selected<'_>) -> Vec<String> {
+        selected.iter().map(|event| event.key.to_owned()).collect()
     }
 
     fn event_of<'l>(line: &'l mut LogLine<'static>) -> &'l mut LoggedEvent<'static> {
@@ -451,8 +445,7 @@ mod tests {
 
     fn why(lines: &[LogLine<'static>]) -> Vec<(Why, Option<u64>)> {
         let waits = waits(lines);
-        let first = waits.first(&WaitingFilter::default(), DueRange::default(), 0..9);
-        first.iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
+        sorted(&waits, 0..9).iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
     }
 
     #[test]
@@ -480,9 +473,10 @@ mod tests {
         let mut ignored = defers(110, 900);
         event_of(&mut ignored).retry_after_ignored = Some("\"soon\": why".into());
         let target = event_of(&mut ignored).target.to_string();
-        assert!(waits(&[defers(110, 900)]).ignored().is_empty());
+        assert_eq!(waits(&[defers(110, 900)]).all_groups()[0].retry_after_ignored, None);
         let waits = waits(&[ignored]);
-        assert_eq!(waits.ignored().into_iter().collect::<Vec<_>>(), [(target.as_str(), "\"soon\": why")]);
+        let group = &waits.all_groups()[0];
+        assert_eq!(group.target.zip(group.retry_after_ignored), Some((&*target, "\"soon\": why")));
     }
 
     #[test]
@@ -490,9 +484,8 @@ mod tests {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.apply_pauses(|_| in_force);
-            let due = waits.each(&WaitingFilter::default(), due_by(at(5_000))).count();
-            let event =
-                waits.first(&WaitingFilter::default(), DueRange::default(), 0..1).iter().next().unwrap();
+            let due = due_by(&waits, at(5_000)).len();
+            let event = waits.all().next().unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
         };
@@ -519,7 +512,7 @@ mod tests {
             waits.apply_allow_list(|target| target != "arn:orders");
             assert_eq!(waits.all().next().unwrap().why, Why::Pause);
             waits.apply_allow_list(|target| target == "arn:orders");
-            let event = waits.each(&WaitingFilter::default(), due_by(at(due))).next().unwrap();
+            let event = due_by(&waits, at(due)).iter().next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
             let [group] = &waits.all_groups()[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
@@ -560,21 +553,15 @@ mod tests {
                 .into_iter()
                 .filter(|(_, n)| *n > 0)
                 .collect(),
+            retry_after_ignored: None,
         };
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
         assert_eq!(waits.all_groups(), [orders, billing]);
-        let due = waits.groups(&WaitingFilter::default(), due_by(at(120)));
+        let due = due_by(&waits, at(120)).groups();
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
-        let keys = |most| {
-            waits
-                .first(&WaitingFilter::default(), DueRange::default(), 0..most)
-                .iter()
-                .map(|it| it.key.to_owned())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(keys(9), ["k-2", "k-1", "k-3", "k-4"]);
-        assert_eq!(keys(1), ["k-2"]);
+        assert_eq!(keys(&sorted(&waits, 0..9)), ["k-2", "k-1", "k-3", "k-4"]);
+        assert_eq!(keys(&sorted(&waits, 0..1)), ["k-2"]);
     }
 
     #[test]
@@ -583,34 +570,25 @@ mod tests {
             line(110, json!({"action": "hold", "due": at(112), "delay": 60, "error_type": "Timeout"}));
         event_of(&mut other).key = "k-2".into();
         let waits = waits(&[defers(110, 190), other]);
-        let keys = |wanted: WaitingFilter, from: Option<u64>, by: Option<u64>| {
-            let due = DueRange { from: from.map(at), by: by.map(at) };
-            let keys: Vec<_> = waits.each(&wanted, due).map(|event| event.key).collect();
-            let listed = waits.first(&wanted, due, 0..9);
-            assert_eq!(keys.len(), listed.len());
-            keys
+        let of = |wanted: WaitingFilter, from: Option<u64>, by: Option<u64>| {
+            keys(&waits.selected(&wanted, DueRange { from: from.map(at), by: by.map(at) }))
         };
         let error = |glob: &str| WaitingFilter { error: Some(glob.into()), ..WaitingFilter::default() };
-        assert_eq!(keys(error("Time*"), None, None), ["k-2"]);
-        assert_eq!(keys(error("Target*"), None, None), ["k-1"]);
-        assert_eq!(keys(error("Target*"), None, Some(190)), ["k-1"]);
-        assert_eq!(keys(error("Target*"), None, Some(189)), [""; 0]);
-        assert_eq!(keys(error("Target*"), Some(190), None), ["k-1"]);
-        assert_eq!(keys(error("Target*"), Some(191), None), [""; 0]);
+        assert_eq!(of(error("Time*"), None, None), ["k-2"]);
+        assert_eq!(of(error("Target*"), None, None), ["k-1"]);
+        assert_eq!(of(error("Target*"), None, Some(190)), ["k-1"]);
+        assert_eq!(of(error("Target*"), None, Some(189)), [""; 0]);
+        assert_eq!(of(error("Target*"), Some(190), None), ["k-1"]);
+        assert_eq!(of(error("Target*"), Some(191), None), [""; 0]);
+        assert_eq!(of(error("Time*"), Some(1), None), [""; 0], "a pause holds it, and nobody knows how long");
         assert_eq!(
-            keys(error("Time*"), Some(1), None),
-            [""; 0],
-            "a pause holds it, and nobody knows how long"
-        );
-        assert_eq!(
-            keys(WaitingFilter { keys: vec!["k-1".into()], ..WaitingFilter::default() }, None, None),
+            of(WaitingFilter { keys: vec!["k-1".into()], ..WaitingFilter::default() }, None, None),
             ["k-1"]
         );
         let functions = vec!["billing".parse().unwrap()];
-        assert_eq!(keys(WaitingFilter { functions, ..WaitingFilter::default() }, None, None), [""; 0]);
-        let second = waits.first(&WaitingFilter::default(), DueRange::default(), 1..9);
-        assert_eq!(second.iter().map(|event| event.key).collect::<Vec<_>>(), ["k-2"]);
-        assert_eq!(waits.first(&WaitingFilter::default(), DueRange::default(), 7..9).len(), 0);
+        assert_eq!(of(WaitingFilter { functions, ..WaitingFilter::default() }, None, None), [""; 0]);
+        assert_eq!(keys(&sorted(&waits, 1..9)), ["k-2"]);
+        assert!(sorted(&waits, 7..9).is_empty());
     }
 
     #[test]

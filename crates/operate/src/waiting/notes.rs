@@ -1,5 +1,7 @@
 //! Notes below the list of waiting events: gaps in the handler's log, and reasons why events are not retried.
 
+use std::collections::BTreeMap;
+
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 
 use crate::command::CommandName;
@@ -75,7 +77,8 @@ impl Reading {
         let Self { deployment, pauses, .. } = self;
         let unknown =
             pauses.as_ref().err().map(|why| text!["Unknown which functions are paused now: ", why.text()]);
-        let ignored = self.waits.ignored().into_iter().map(|(target, ignored)| {
+        let ignored = groups.iter().filter_map(|group| group.target.zip(group.retry_after_ignored));
+        let ignored = ignored.collect::<BTreeMap<_, _>>().into_iter().map(|(target, ignored)| {
             text![
                 "A RetryAfter of ",
                 deployment.function(target, target),

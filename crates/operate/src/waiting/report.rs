@@ -16,7 +16,7 @@ use crate::numbers::{counted, grouped};
 use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Piece, Text};
-use crate::waiting::events::{DueRange, Group, Sorted, WaitingEvent, Why};
+use crate::waiting::events::{DueRange, Group, Selected, WaitingEvent, Why};
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
@@ -53,7 +53,7 @@ pub struct Report<'r> {
     /// The number of events by due time.
     pub returns: Returns<'r>,
     /// The listed events, in order of due time. `None` unless the caller requested a list.
-    pub events: Option<Sorted<'r>>,
+    pub events: Option<Selected<'r>>,
     /// The requests from `comeback retry` and `comeback cancel` that are in force. `None` if the requests are unknown.
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
@@ -74,12 +74,13 @@ impl Reading {
     /// Reports the waiting events that `listing` selects.
     pub fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
         let Listing { wanted, due, events } = listing;
-        let groups = self.waits.groups(wanted, *due);
+        let selected = self.waits.selected(wanted, *due);
+        let groups = selected.groups();
         let is_everything =
             self.is_everything && wanted.takes_everything() && due.is_everything() && self.is_all_read(now);
         // The notes count all held events. With a range of due times, `groups` lacks held events, because they have no
         // due time.
-        let all = (!due.is_everything()).then(|| self.waits.groups(wanted, DueRange::default()));
+        let all = (!due.is_everything()).then(|| self.waits.selected(wanted, DueRange::default()).groups());
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
         notes.extend(self.unlogged_note(now).filter(|_| due.is_everything()));
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
@@ -90,9 +91,9 @@ impl Reading {
             is_everything,
             is_complete: self.is_complete(now),
             retry_queue: self.retry_queue,
-            returns: Returns::of(self.waits.each(wanted, *due), &groups, now),
+            returns: Returns::of(selected.iter(), &groups, now),
             groups,
-            events: events.clone().map(|range| self.waits.first(wanted, *due, range)),
+            events: events.clone().map(|range| selected.in_order(range)),
             requests: pauses.map(|pauses| RequestInForce::all_of(pauses, now)),
             notes,
             unmatched: None,
@@ -146,7 +147,7 @@ impl Answer for Report<'_> {
     }
 
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
-        Box::new(self.events.iter().flat_map(Sorted::iter).map(|event| self.row(&event)))
+        Box::new(self.events.iter().flat_map(Selected::iter).map(|event| self.row(&event)))
     }
 
     fn end(&self) -> Result<(), Failure> {
