@@ -1,7 +1,7 @@
 'use strict';
 // Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue. Needs
-// only Node.js 20 and, once a message fails, the AWS SDK that comes with Lambda's runtime. This is a CommonJS module,
-// which ECMAScript modules can import too.
+// Node.js 20 and, if a message fails, the AWS SDK that comes with Lambda's runtime. ES modules can import this CommonJS
+// module too.
 
 // Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 const LONGEST_BACKOFF = 43_170;
@@ -27,7 +27,7 @@ const NEVER_RUN = 'the function of a consumer must not be a generator: nothing w
 const UNRUN =
   'the function of a consumer returned what nobody runs or awaits: a function, an iterator or promises';
 const NOT_SQS = '; comeback-sqs is for functions behind an SQS event source mapping';
-// The domains of partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
+// Domains of the AWS partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
 const SUFFIXES = {
   'aws-cn': 'amazonaws.com.cn',
   'aws-eusc': 'amazonaws.eu',
@@ -131,7 +131,7 @@ class Policy {
     return this.maxBackoff ?? (fifo ? Math.max(this.baseBackoff, FIFO_MAX_BACKOFF) : MAX_BACKOFF);
   }
 
-  /** Draws the backoff, in whole seconds, after the given number of receives. */
+  /** Draws a backoff in whole seconds. */
   draw(receives, fifo) {
     const ceiling = Math.min(this.cap(fifo), this.baseBackoff * 2 ** (receives - 1));
     const least = { full: 1, equal: Math.ceil(ceiling / 2), none: ceiling }[this.jitter];
@@ -154,8 +154,8 @@ class Policy {
   }
 
   /**
-   * Returns the time at which to retry a message that fails now (`due`), and the rule that set this time (`dueBy`).
-   * `due` is undefined if the message is too old for another retry.
+   * Returns when to retry a message that fails now (`due`), and the rule that set this time (`dueBy`). `due` is
+   * undefined if the message is too old for another retry.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -171,11 +171,10 @@ class Policy {
   }
 }
 
-/** A message in the batch, with its record and its outcome. */
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
   due; // when the message returns; 0: at once; undefined: after the queue's visibility timeout
-  applied = false; // SQS has hidden or deleted the message, perhaps before the batch ended
+  applied = false; // SQS has hidden or deleted the message
 
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
@@ -190,7 +189,7 @@ class Message {
     this.group = fifo ? attributes.MessageGroupId : undefined;
   }
 
-  /** Returns the visibility timeout to set at `now`, in seconds. */
+  /** Returns the visibility timeout to set, in seconds. */
   hiding(now) {
     if (this.due === 0) return 0;
     const held = Math.ceil(Math.max(0, now - this.firstReceive) / 1_000);
@@ -199,7 +198,6 @@ class Message {
   }
 }
 
-/** One invocation: processes the records, then hides the failed messages. */
 class Batch {
   started = false;
 
@@ -216,10 +214,7 @@ class Batch {
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /**
-   * Returns the function's remaining time in milliseconds, or Lambda's maximum timeout if there is no context, as in a
-   * unit test.
-   */
+  /** In milliseconds. Without a context, as in a unit test, this is Lambda's maximum timeout. */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -253,9 +248,9 @@ class Batch {
   }
 
   /**
-   * Called when only the time reserved for calls to SQS is left. Hides or deletes the messages whose outcome is known,
-   * so that a timeout affects only the records that are still being processed. The response waits for those records,
-   * because they would otherwise continue in the next invocation.
+   * Called when only the time reserved for calls to SQS is left. Hides or deletes the messages with a known outcome, so
+   * that a timeout affects only the records still being processed. The response waits for those records, because
+   * otherwise they would continue in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -287,8 +282,8 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds. If this is zero, no call is started. A fifth of the
-   * reserved time is left unused, because Lambda would deliver the whole batch again if a call outlasted the function.
+   * Returns how long a call to SQS may take, in milliseconds. At zero, no call is started. A fifth of the reserved time
+   * stays unused. If a call outlasted the function, Lambda would deliver the whole batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -385,7 +380,7 @@ class Batch {
     }
   }
 
-  /** Hides the failed messages. A message that cannot be hidden returns after the queue's own visibility timeout. */
+  /** If a message cannot be hidden, it returns after the queue's own visibility timeout. */
   hide(messages) {
     const failed = messages.filter(({ settled, due, applied }) => !settled && due !== undefined && !applied);
     const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
@@ -457,8 +452,8 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
 }
 
 /**
- * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. Returns
- * false for an iterator that can be closed, such as an open file.
+ * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. An iterator
+ * that can be closed, such as an open file, does not count.
  */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
@@ -630,8 +625,8 @@ function asked({ asks, message }, now) {
 }
 
 /**
- * Returns an error's simple name: the name of its type, without a final `Error` or `Exception`, and without what
- * compilers and bundlers add. The retry handler uses the same rules.
+ * Returns an error's type without a final `Error` or `Exception`, and without what compilers and bundlers add. The
+ * retry handler uses the same rules.
  */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
@@ -644,7 +639,7 @@ function simpleName(errorType) {
     .replace(/(?<=.)(Error|Exception)$/, '');
 }
 
-/** Returns the name without its generic parameters, a `<…>` at the end. */
+/** Removes a `<…>` at the end. */
 function withoutGenerics(name) {
   let depth = 0;
   for (let position = name.length - 1; position >= 0; position--) {
@@ -750,9 +745,8 @@ function optionSeconds(value) {
 }
 
 /**
- * Formats a time as whole seconds or in RFC 3339, so that the consumer and the retry handler can parse it. Any other
- * value is converted to a string, because constructing an error must not fail. The consumer and the handler ignore such
- * a string, and quote it in the log.
+ * Formats a time as whole seconds or in RFC 3339. Any other value is converted to a string, because constructing an
+ * error must not fail. The consumer and the retry handler ignore such a string, and quote it in the log.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

@@ -1,6 +1,6 @@
 'use strict';
-// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. This is a
-// CommonJS module, which ECMAScript modules can import too.
+// Opens events that Comeback retries, and exports the errors that control a retry. Needs only Node.js 20. ES modules
+// can import this CommonJS module too.
 
 /** Throw this error to choose when the event is retried, instead of using the ordinary backoff. */
 class RetryAfter extends Error {
@@ -54,8 +54,8 @@ function opened() {
 }
 
 /**
- * Formats a time as whole seconds or in RFC 3339, so that the retry handler can parse it. Any other value is converted
- * to a string, because constructing an error must not fail. The handler ignores such a string, and logs the reason.
+ * Formats a time as whole seconds or in RFC 3339. Any other value is converted to a string, because constructing an
+ * error must not fail. The retry handler ignores such a string, and logs the reason.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
@@ -83,7 +83,7 @@ function words(thing) {
   }
 }
 
-/** Returns true for an integer of at most 64 bits, as far as a double can tell. */
+/** Allows integers of up to 64 bits, as far as a double can tell. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

@@ -1,5 +1,4 @@
-// Tests of what the shared cases leave out: options, the distribution of backoffs, complete dead-letters, concurrency,
-// and the log.
+// Tests of what the shared cases leave out.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

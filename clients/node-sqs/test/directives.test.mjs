@@ -11,7 +11,7 @@ const FOLDER = new URL('../../../tests/golden/directives/', import.meta.url);
 const read = (name) => JSON.parse(readFileSync(new URL(name, FOLDER)));
 const CONTEXT = { getRemainingTimeInMillis: () => 60_000, invokedFunctionArn: 'f' };
 
-/** Returns the line that a consumer logs for an error. Each random draw is zero. */
+/** Returns the line that a consumer logs for an error. */
 async function line(t, error, failedAt) {
   const { lines } = recorded(t, failedAt);
   t.mock.method(Math, 'random', () => 0);
@@ -29,7 +29,7 @@ for (const { text, failed_at, wait, ignored } of read('retry-after.json')) {
       return;
     }
     assert.equal(found.retry_after_ignored, undefined);
-    // The last receive is due a minute before `maxAge`, which is 14 days.
+    // The last retry is due a minute before `maxAge`, which is 14 days.
     const expected = Math.min(wait, 1_209_600 - 60);
     assert.ok(Math.abs(Date.parse(found.due) - failedAt - expected * 1_000) <= 1, found.due);
   });
@@ -83,7 +83,7 @@ test('RetryAfter writes a number as it is read', () => {
 });
 
 test('both packages have the same errors', () => {
-  // Each package is a single file that users can copy, so both define these errors. Both must write the same strings.
+  // Each package is a single file that users can copy, so both define these errors.
   const late = new Date('+010000-01-01T00:00:00Z');
   const given = [
     0,

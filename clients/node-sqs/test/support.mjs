@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 const path = require.resolve('@aws-sdk/client-sqs');
 
-/** A fake of the AWS SDK that passes each command to `answer`. The package loads the SDK when a message fails. */
+/** A fake AWS SDK that passes each command to `answer`. */
 const sdk = {
   answer: () => ({}),
   SQSClient: class {
@@ -38,7 +38,7 @@ const sdk = {
 };
 require.cache[path] = { id: path, filename: path, loaded: true, exports: sdk };
 
-/** Captures the calls and the log lines of a test's consumers, with the clock fixed at `now`. */
+/** Records calls to SQS and log lines, with the clock fixed at `now`. */
 export function recorded(t, now, answer = () => ({})) {
   const calls = [];
   const lines = [];

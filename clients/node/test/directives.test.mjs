@@ -1,4 +1,4 @@
-// Checks that the two errors write strings that the retry handler can read, and that their constructors never fail.
+// Checks that the retry handler can read what the two errors write, and that their constructors never fail.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -60,7 +60,7 @@ test('nonsense is left to the handler', () => {
 });
 
 test('text is passed on unchanged', () => {
-  // `RetryAfter` must pass on the value of any `Retry-After` header, so the cases are those for parsing that header.
+  // `RetryAfter` must pass on the value of any `Retry-After` header.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(text).message, text);

@@ -1,4 +1,3 @@
-// Tests the middleware with the real middy.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import middy from '@middy/core';

@@ -1,5 +1,4 @@
-// Checks what a package publishes, and that both kinds of modules can load it. Each package's own test calls this
-// check.
+// Checks what a package publishes, and that both `import` and `require` can load it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -8,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 
 /**
  * @param {string} url the URL of the package's own test
- * @param imported the imported module
  * @param names the names that the module must export
  */
 export function testPackage(url, imported, names) {

@@ -1,6 +1,6 @@
 """Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue.
 
-Needs only Python, and boto3 once a message fails.
+Needs only Python and, if a message fails, boto3.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
 _SPREAD = 0.1
-# Draws differ between messages even if the function seeds `random` or if SnapStart restores its state.
+# Draws differ between messages even if the function seeds `random`, or SnapStart restores its state.
 _RANDOM = random.SystemRandom()
 
 
@@ -207,7 +207,7 @@ class _Policy(NamedTuple):
         return self.max_backoff or (max(self.base_backoff, _FIFO_MAX_BACKOFF) if fifo else _MAX_BACKOFF)
 
     def draw(self, receives: int, fifo: bool) -> int:
-        """Draws the backoff, in whole seconds, after the given number of receives."""
+        """Draws a backoff in whole seconds."""
         # The shift avoids floating point, and its limit avoids huge numbers.
         ceiling = min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
         least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
@@ -226,8 +226,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """Returns the time at which to retry a message that fails now, and the rule that set this time. The time is
-        None if the message would be too old by then."""
+        """Returns when to retry a message that fails now, and the rule that set this time. The time is None if the
+        message is too old for another retry."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
@@ -241,15 +241,11 @@ class _Policy(NamedTuple):
 
 
 class _End(NamedTuple):
-    """The reason not to retry a message."""
-
     reason: str
     detail: str
 
 
 class _Message:
-    """A message in the batch, with its record and its outcome."""
-
     def __init__(self, record: _Record, fifo: bool, now: float) -> None:
         attributes = record.get("attributes") or {}
 
@@ -268,11 +264,11 @@ class _Message:
         self.settled = False
         # The time at which the message returns. 0: immediately. None: after the queue's own visibility timeout.
         self.due: float | None = None
-        # True if SQS has hidden or deleted the message, perhaps before the batch ended.
+        # True if SQS has hidden or deleted the message.
         self.applied = False
 
     def hiding(self, now: float) -> int:
-        """Returns the visibility timeout to set at `now`, in seconds."""
+        """Returns the visibility timeout to set, in seconds."""
         if not self.due:
             return 0
         longest = _LONGEST_LATER_HIDING
@@ -282,16 +278,14 @@ class _Message:
 
 
 class _Batch:
-    """One invocation: processes the records, then hides the failed messages."""
-
     def __init__(self, policy: _Policy, handler: _Handler, event: dict[str, Any], context: Any) -> None:
         self.policy, self.handler, self.context = policy, handler, context
         self.function_arn = str(getattr(context, "invoked_function_arn", None) or "")
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # The last part of the function's time is reserved for hiding and dead-lettering failed messages. Once only that
-        # time is left, no further record is started.
+        # The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record
+        # starts during that time.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -300,14 +294,13 @@ class _Batch:
         self.settling = threading.Lock()
 
     def time_left(self) -> float:
-        """Returns the function's remaining time in seconds. Without a context, as in a unit test, this is Lambda's
-        maximum."""
+        """In seconds. Without a context, as in a unit test, this is Lambda's maximum timeout."""
         remaining = getattr(self.context, "get_remaining_time_in_millis", None)
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
-        """Returns the seconds that a call to SQS may take; at zero, no call is started. A fifth of the reserved time is
-        kept free. If a call outlasted the function, Lambda would deliver the whole batch again."""
+        """Returns how long a call to SQS may take, in seconds. At zero, no call is started. A fifth of the reserved
+        time stays unused. If a call outlasted the function, Lambda would deliver the whole batch again."""
         return max(0.0, self.time_left() - self.reserve / 5)
 
     def handle(self) -> _Response:
@@ -329,9 +322,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Hides or deletes the messages with a known outcome once only the time reserved for calls to SQS is left. A
-        timeout then affects only the records that are still being processed. The response waits for those,
-        because they would otherwise continue in the next invocation."""
+        """When only the time reserved for calls to SQS is left, hides or deletes the messages with a known outcome, so
+        that a timeout affects only the records still being processed. The response waits for those records, because
+        otherwise they would continue in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -448,7 +441,7 @@ class _Batch:
     # Calls to SQS
 
     def hide(self, messages: list[_Message]) -> None:
-        """Hides the failed messages. A message that cannot be hidden returns after the queue's own timeout."""
+        """If a message cannot be hidden, it returns after the queue's own visibility timeout."""
         failed = [message for message in messages if not message.settled and message.due is not None and not message.applied]
         self.apply("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
 
@@ -519,8 +512,7 @@ def _foreign(record: object) -> str | None:
 
 
 def _check_result(result: object) -> None:
-    """Refuses a result that still has to be run or awaited. When the consumer was made, a wrapper may have hidden a
-    generator."""
+    """Refuses a result that still has to be run or awaited, such as a generator that a wrapper hid."""
     for it in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(it, _UNRUN) or _is_lazy(it):
             raise TypeError(_NEVER_RUN)
@@ -538,7 +530,7 @@ def _is_lazy(it: object) -> bool:
 
 def _redriven(record: _Record) -> _Record:
     """Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue,
-    restores the original body from it."""
+    restores the original body from the dead-letter."""
     body = record.get("body")
     if not (isinstance(body, str) and body.startswith('{"reason":')):
         return record
@@ -646,8 +638,8 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
 
 
 def _simple_name(error_type: str) -> str:
-    """Returns an error's simple name: without a final `Error` or `Exception`, and without what compilers and bundlers
-    add. The retry handler uses the same rules."""
+    """Returns an error's type without a final `Error` or `Exception`, and without what compilers and bundlers add. The
+    retry handler uses the same rules."""
     name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
     numbers = name.find("$", max(1, len(name.rstrip("$0123456789"))))
     name = name if numbers < 0 else name[:numbers]
@@ -656,7 +648,7 @@ def _simple_name(error_type: str) -> str:
 
 
 def _without_generics(name: str) -> str:
-    """Returns the name without its generic parameters, a `<…>` at the end."""
+    """Removes a `<…>` at the end."""
     depth = 0
     for position in range(len(name) - 1, -1, -1):
         depth += {">": 1, "<": -1}.get(name[position], 0)
@@ -761,8 +753,8 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str | None:
-    """Returns the stack traces of an error and of its causes, the first cause first. Long output is cut in the middle,
-    so that the first cause and the error itself are kept."""
+    """Returns the stack traces of an error and its causes, the first cause first. Long output is cut in the middle, to
+    keep the first cause and the error itself."""
     import traceback  # needed only for failures
 
     try:
@@ -787,8 +779,7 @@ def _option_seconds(value: object) -> int | None:
 
 
 def _moment(when: object) -> str:
-    """Formats a time as whole seconds or in RFC 3339, which the consumer and the retry handler can parse. Any other
-    value is converted to a string."""
+    """Formats a time as whole seconds or in RFC 3339. Any other value is converted to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -804,12 +795,12 @@ def _moment(when: object) -> str:
 
 
 def _seconds(seconds: int) -> str:
-    """Formats seconds. A wait of over 14 days gets a unit. Without one, the number could be taken for a date."""
+    """Adds a unit to a wait of over 14 days. Without one, the number could be taken for a date."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """Converts a value to a string. Never fails, because constructing an error must not fail."""
+    """Never fails, because constructing an error must not fail."""
     try:
         return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
@@ -820,8 +811,8 @@ def _words(thing: object) -> str:
 
 
 def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
-    """Calls SQS, and returns its response if it arrives within `seconds`. Another thread makes the call, because boto3
-    cannot be interrupted."""
+    """Calls SQS, and waits at most `seconds` for the response. Another thread makes the call, because boto3 cannot be
+    interrupted."""
     from concurrent.futures import Future
 
     answer: Future[Any] = Future()

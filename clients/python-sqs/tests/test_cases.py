@@ -21,8 +21,6 @@ class Refused(Exception):
 
 
 class Sqs:
-    """A fake SQS that records calls, and refuses those that the case lists."""
-
     def __init__(self, refuses: list[str]) -> None:
         self.refuses = refuses
         self.hides: list[Any] = []

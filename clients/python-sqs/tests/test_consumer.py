@@ -1,5 +1,4 @@
-"""Tests of what the shared cases leave out: options, the distribution of backoffs, complete dead-letters, threads, and
-the log."""
+"""Tests of what the shared cases leave out."""
 
 from __future__ import annotations
 
@@ -396,7 +395,7 @@ def test_answer_about_another_message_is_ignored(sqs: Sqs, monkeypatch: pytest.M
 
 
 def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each line is a single write, because the output of two threads may mix between writes."""
+    """The output of two threads may mix between writes."""
     written: list[str] = []
     monkeypatch.setattr("sys.stdout", SimpleNamespace(write=written.append, flush=lambda: None))
     comeback_sqs._log("INFO", action="defer")
@@ -404,7 +403,7 @@ def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_failing_threads_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """boto3 can create only one client at a time: two concurrent threads break its default session."""
+    """boto3 can create only one client at a time."""
     fake, made = Sqs(), []
     another = threading.Barrier(2)
 

@@ -64,8 +64,7 @@ def test_retry_after_writes_dates() -> None:
 
 
 def test_both_packages_have_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each package is a single file that users can copy, so both define these errors. Both must write the same
-    strings."""
+    """Each package is a single file that users can copy, so both define these errors."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "python"))
     envelope = importlib.import_module("comeback_envelope")
 

@@ -101,8 +101,7 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _moment(when: object) -> str:
-    """Formats a time as whole seconds or in RFC 3339, which the retry handler can parse. Any other value is converted
-    to a string."""
+    """Formats a time as whole seconds or in RFC 3339. Any other value is converted to a string."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -118,7 +117,7 @@ def _moment(when: object) -> str:
 
 
 def _seconds(seconds: int) -> str:
-    """Formats seconds. A wait of over 14 days gets a unit. Without one, the number could be taken for a date."""
+    """Adds a unit to a wait of over 14 days. Without one, the number could be taken for a date."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
@@ -133,7 +132,7 @@ def _words(thing: object) -> str:
 
 
 def _is_id(key: str) -> bool:
-    """Returns true if the key is not empty and has no lone surrogate, which no other system could store."""
+    """Refuses an empty key, and one with a lone surrogate, which no other system could store."""
     return key != "" and not any("\ud800" <= character <= "\udfff" for character in key)
 
 

@@ -1,4 +1,4 @@
-"""Tests that the two errors write strings that the retry handler can read, and that their constructors never fail."""
+"""Checks that the retry handler can read what the two errors write, and that their constructors never fail."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_unprintable_explanation_does_not_fail() -> None:
 
 
 def test_unprintable_message_does_not_end_the_runtime() -> None:
-    """Lambda's runtime prints the message. If printing fails, the process ends and the record has no error name."""
+    """Lambda's runtime prints the message. If printing fails, the process ends and the error's name is lost."""
     for error in (NonRetryable("held by \ud83d"), NonRetryable(ValueError("held by \ud83d"))):
         assert str(error) == "held by \ufffd"
     assert str(RetryAfter(900, "\udc00, \ud83d\ude00 and \ud83d")) == "900; \ufffd, \U0001f600 and \ufffd"
@@ -105,8 +105,7 @@ def test_unprintable_message_does_not_end_the_runtime() -> None:
 
 
 def test_text_is_passed_on_unchanged() -> None:
-    """`RetryAfter` must pass on the value of any `Retry-After` header, so the cases are those for parsing that
-    header."""
+    """`RetryAfter` must pass on the value of any `Retry-After` header."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "retry-after.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["text"])) == re.sub("[\ud800-\udfff]", "\ufffd", case["text"])

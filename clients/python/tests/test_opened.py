@@ -29,7 +29,7 @@ class Context:
 
 
 class Memory(BasePersistenceLayer):
-    """Powertools' own persistence rules, with a dict in place of the DynamoDB table."""
+    """Replaces the DynamoDB table with a dict."""
 
     def __init__(self) -> None:
         self.records: dict[str, DataRecord] = {}

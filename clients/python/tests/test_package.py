@@ -1,4 +1,4 @@
-"""Tests the package as published: builds the wheel, and checks it as its users see it."""
+"""Builds the wheel, and checks it as its users see it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RetryAfter([900])
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    # The build runs in a copy, because a build leaves files next to the source.
+    # A build leaves files next to the source, so it runs in a copy.
     source = shutil.copytree(HERE, tmp_path_factory.mktemp("package") / "source")
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "."], cwd=source, check=True)
