@@ -1,5 +1,4 @@
-//! Compares the cost of computing a delay with this crate and with backon. The bench only prints ratios; it never
-//! fails.
+//! Compares the time to compute a delay in this crate and in backon. Only prints ratios, and never fails.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
 //! Without the `--config` option, dependencies are optimized for size, which would slow backon down.
@@ -19,10 +18,10 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// Number of delays taken from each iterator. The ceiling reaches the cap at the 12th delay.
+/// The ceiling reaches the cap at the 12th delay.
 const DELAYS: u64 = 20;
 
-/// Maps the name of each bench to the shortest measured time per delay, in nanoseconds.
+/// The shortest time per delay by bench, in nanoseconds.
 type Shortest = RefCell<BTreeMap<&'static str, f64>>;
 
 fn main() {
@@ -46,8 +45,7 @@ fn main() {
     print_ratios(&shortest.borrow());
 }
 
-/// Builds an iterator and takes [`DELAYS`] delays from it. Records the time per delay in nanoseconds, including the
-/// time to build the iterator.
+/// The time per delay includes the time to build the iterator.
 fn measure<I: Iterator<Item = Duration>>(
     criterion: &mut Criterion,
     shortest: &Shortest,

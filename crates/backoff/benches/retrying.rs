@@ -1,5 +1,4 @@
-//! Compares the cost of the retry loop with that of backon's loop. The operation fails three times, and the waits end
-//! immediately.
+//! Compares the retry loop with backon's. The operation fails three times, and the waits end immediately.
 //!
 //! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs the
 //! bench. Without the `--config` option, dependencies are optimized for size, which would slow backon down.

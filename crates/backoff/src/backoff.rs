@@ -49,8 +49,8 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// Maximum number of waits in a chain of decorrelated waits; after that, a new chain starts. The limit exists because
-/// [`Backoff::delay`] draws all earlier waits of the chain again.
+/// Maximum number of waits in a chain of decorrelated waits. There is a limit because [`Backoff::delay`] draws all
+/// earlier waits of the chain again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -74,7 +74,6 @@ impl Backoff {
     ///
     /// Fails as [`exponential`](Self::exponential) does, and for a `factor` that is not a finite number of at least 1.
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
-        // NaN is not finite, so NaN is refused too.
         if !(factor.is_finite() && factor >= 1.0) {
             return refused(format_args!("factor is {factor}; it must be a number of at least 1"));
         }
@@ -121,7 +120,7 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(Growth::List(delays.into()), cap, Jitter::None))
     }
 
-    /// Sets the jitter: the random distribution of each wait up to its ceiling.
+    /// Sets the random distribution of each wait.
     ///
     /// # Errors
     ///
@@ -180,7 +179,7 @@ impl Backoff {
         self.time(self.cap)
     }
 
-    /// The jitter: the random distribution of each wait up to its ceiling.
+    /// The random distribution of each wait.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }
@@ -192,8 +191,8 @@ impl Backoff {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The number of retries: the number set by [`with_retries`](Self::with_retries) or the length of the list,
-    /// whichever is smaller. `None` if the number is unlimited.
+    /// The number set by [`with_retries`](Self::with_retries) or the length of the list, whichever is smaller. `None`
+    /// if retries are unlimited.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
@@ -234,7 +233,7 @@ impl Backoff {
     }
 
     /// The waits of one operation, with a seed from the operating system, so that no two operations or processes retry
-    /// in step. (If the operating system cannot provide randomness, the seed is 0.)
+    /// in step. If the operating system cannot provide randomness, the seed is 0.
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
@@ -264,8 +263,8 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Makes a backoff from durations in nanoseconds. The tick is a millisecond, a microsecond or a nanosecond: the
-    /// longest of the three that divides all durations.
+    /// Takes durations in nanoseconds. The tick is a millisecond, a microsecond or a nanosecond: the longest of the
+    /// three that divides all durations.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
@@ -286,13 +285,13 @@ impl Backoff {
         Duration::from_nanos(ticks * self.tick)
     }
 
-    /// Draws `draws` decorrelated waits, each based on the previous wait, and returns the last wait.
+    /// Draws a chain of decorrelated waits, and returns the last.
     fn chained(&self, draws: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         let base = self.growth.ceiling(self.cap, 1);
         self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
     }
 
-    /// Draws one wait, in ticks. All waits in this crate come from this function.
+    /// Draws one wait, in ticks.
     fn draw(&self, n: u64, previous: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
         let ceiling = self.growth.ceiling(self.cap, n);
         match self.jitter {
@@ -371,7 +370,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// The number of waits left, or `None` if it is unlimited.
+    /// `None` if unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

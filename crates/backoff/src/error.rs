@@ -1,4 +1,4 @@
-//! Errors for a refused setting, and for an operation that was given up on a rung of a ladder.
+//! The error types.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -23,8 +23,7 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// Error for an operation that was given up on a rung of a [`ladder!`](crate::ladder). The message gives the number of
-/// calls and the time waited. The source is the error from the last call.
+/// Error from `give_up` on a rung of a [`ladder!`](crate::ladder). The source is the error from the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {

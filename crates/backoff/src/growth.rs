@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-/// The growth of the ceilings from one retry to the next. All durations are in ticks.
+/// All durations are in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// The ceiling is base · 2ⁿ⁻¹.
@@ -16,10 +16,10 @@ pub(crate) enum Growth {
 }
 
 impl Growth {
-    /// The ceiling of the wait before retry `n`, at most `cap`. Every `n` has a ceiling, and 0 counts as 1.
+    /// The ceiling of the wait before retry `n`, at most `cap`. An `n` of 0 counts as 1.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
-        // A product that saturates at `u64::MAX` is not less than `cap`, so the minimum is still right.
+        // A saturated product is not less than `cap`, so the minimum is still right.
         cap.min(match self {
             Self::Doubling { base } => {
                 let doublings = u32::try_from(n - 1).unwrap_or(u32::MAX);
@@ -34,7 +34,7 @@ impl Growth {
         })
     }
 
-    /// The number of retries that the list allows; `None` if the growth is not a list.
+    /// `None` if the growth is not a list.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),
@@ -42,7 +42,7 @@ impl Growth {
         }
     }
 
-    /// Returns the same growth, with `length` applied to each of its durations.
+    /// Applies `length` to each duration.
     pub(crate) fn map<E>(&self, length: impl Fn(u64) -> Result<u64, E>) -> Result<Self, E> {
         Ok(match self {
             Self::Doubling { base } => Self::Doubling { base: length(*base)? },
@@ -58,8 +58,7 @@ impl Growth {
 /// base · factorᵉ, rounded to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number,
 /// results below 2⁵³ are exact.
 ///
-/// The power is computed by repeated squaring for two reasons: `core` has no `powi`, and multiplication gives the same
-/// result on every machine.
+/// Squares repeatedly, because `core` has no `powi`, and multiplication gives the same result on every machine.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {

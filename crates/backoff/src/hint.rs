@@ -7,11 +7,10 @@ use rand::{Rng, RngExt};
 /// The wait that an error requests, for example with a server's `Retry-After` header. Return a hint from the closure
 /// passed to [`Retry::hint`](crate::Retry::hint).
 ///
-/// The operation is never called before the hint's wait is over. The retry either waits for the whole time, or ends
-/// without a further call.
+/// The retry either waits for the whole time, or ends without a further call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The full wait, or `None` to end without a further call.
+    /// `None` ends the retry without a further call.
     wait: Option<Duration>,
     may_shorten: bool,
 }

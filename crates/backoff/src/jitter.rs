@@ -1,4 +1,4 @@
-//! Jitter: the random distribution of a wait up to its ceiling.
+//! The random distribution of a wait.
 
 use core::fmt;
 use core::str::FromStr;

@@ -196,8 +196,7 @@ pub mod private {
         }
     }
 
-    /// Panics with the message `what` if `holds` is false. The compiler reports the panic at the caller, not inside the
-    /// standard library.
+    /// The compiler reports the panic at the caller, not inside the standard library.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

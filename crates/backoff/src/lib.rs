@@ -8,9 +8,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `backoff` | [`Backoff`], [`Delays`]: the waits |
-//! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation given up on a rung of a ladder |
+//! | `error` | [`BackoffError`] and [`RetryError`] |
 //! | `growth` | growth of the ceilings from one retry to the next |
-//! | `jitter` | [`Jitter`]: the random distribution of a wait up to its ceiling |
+//! | `jitter` | [`Jitter`]: the random distribution of a wait |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
 //! | `requested` | `requested_wait`: parses strings that ask for a wait, such as `Retry-After` |

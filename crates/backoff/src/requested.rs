@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum length of a string that is parsed, in bytes: about twice the length of the longest date.
+/// In bytes. About twice the length of the longest date.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
@@ -109,7 +109,7 @@ pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, Unreadabl
     }
 }
 
-/// Interprets a bare number as seconds or as an epoch time. Returns the wait from `now`.
+/// Interprets a bare number as seconds or as an epoch time.
 fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWait> {
     let seconds = number.times(NANOS_A_SECOND);
     if seconds <= LONGEST_NUMBER * NANOS_A_SECOND {
@@ -164,10 +164,9 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
     }
 }
 
-/// An unsigned decimal number with an optional fraction.
 #[derive(Clone, Copy)]
 struct Decimal {
-    /// The whole part; `u64::MAX` if it does not fit in 64 bits.
+    /// `u64::MAX` if the number does not fit in 64 bits.
     whole: u128,
     /// The fraction in billionths, rounded up.
     billionths: u128,
@@ -190,7 +189,7 @@ impl Decimal {
         Some((number, rest))
     }
 
-    /// Multiplies the number by `unit`, and rounds up.
+    /// Rounds up.
     const fn times(self, unit: u128) -> u128 {
         self.whole * unit + (self.billionths * unit).div_ceil(NANOS_A_SECOND)
     }

@@ -199,7 +199,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// Builds the same retry with one option replaced. The new option changes the type of the retry.
+/// Replaces one option, which changes the type of the retry.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
@@ -366,7 +366,7 @@ where
         }
     }
 
-    /// The wait after a call with this result; `None` if no call follows.
+    /// `None` if no call follows.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
@@ -391,7 +391,7 @@ where
         wait
     }
 
-    /// The wait before another call; `None` if no delay is left or a limit ends the retries.
+    /// `None` if no delay is left, or if a hint or a limit ends the retries.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();
         let hint = error.and_then(|error| (self.hint)(error));

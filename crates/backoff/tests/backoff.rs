@@ -1,4 +1,4 @@
-//! Tests of `Backoff`: no wait exceeds its ceiling, and invalid settings are refused.
+//! Tests of `Backoff`.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Generates a first ceiling and a cap, in ticks. In about half of the cases, both are small.
+/// In ticks. In about half of the cases, both are small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -32,13 +32,12 @@ fn ticks(wait: Duration, tick: Duration) -> u64 {
     (wait.as_nanos() / tick.as_nanos()) as u64
 }
 
-/// Multiplies a duration by `ticks`. A `Duration` itself can be multiplied only by a `u32`.
+/// A `Duration` itself can be multiplied only by a `u32`.
 fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks, for every tick and jitter, that each wait lies in the range that the jitter allows under the ceiling. The
-/// ceilings are tested in `growth.rs`.
+/// Checks the range of each wait, for every tick and jitter. `growth.rs` tests the ceilings.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -85,8 +84,8 @@ proptest! {
         }
     }
 
-    /// `delay` computes the iterator's nth wait, given the iterator's random generator as it was before that wait. For
-    /// decorrelated jitter, `delay` needs the generator as it was before the first wait.
+    /// `delay` takes the random generator as it was before the nth wait or, for decorrelated jitter, before the first
+    /// wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),
@@ -163,7 +162,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// The test counts draws instead of measuring time, because measured times vary.
+/// Counts draws, because measured times vary.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);
@@ -213,8 +212,7 @@ fn the_default_is_three_retries_with_full_jitter() {
     assert_eq!(Backoff::list([SECOND]).unwrap().jitter(), Jitter::None);
 }
 
-/// The expected waits are fixed, because a release that changed them would change the waits of every user who sets a
-/// seed.
+/// A release that changed these waits would change the waits of every user who sets a seed.
 #[test]
 fn waits_of_a_seed_never_change() {
     let backoff = Backoff::exponential(MS * 50, SECOND * 2).unwrap().with_retries(8);

@@ -1,5 +1,4 @@
-//! Tests that the APIs of other libraries accept backoffs and delays. Most of these tests only need to compile, but
-//! they run too.
+//! Tests that the APIs of other libraries accept backoffs and delays.
 
 #![expect(clippy::disallowed_methods, reason = "other libraries seed from the operating system")]
 
@@ -27,7 +26,6 @@ async fn busy() -> Result<(), &'static str> {
     Err("busy")
 }
 
-/// Runs a retry that always fails with `busy`, and checks that it waits 60 ms in total.
 async fn assert_waits_60_ms(retry: impl Future<Output = Result<(), &'static str>>) {
     let start = Instant::now();
     assert_eq!(retry.await, Err("busy"));
@@ -42,7 +40,7 @@ async fn backon_retries_with_all_of_them() {
     assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(sleep)).await;
 }
 
-/// A retry loop that accepts any durations, like the loop of tokio-retry.
+/// A retry loop like tokio-retry's.
 async fn retry_busy(delays: impl IntoIterator<Item = Duration>) -> Result<(), &'static str> {
     for delay in delays {
         if busy().await.is_ok() {

@@ -1,4 +1,4 @@
-//! Tests of the kinds of jitter: each draws uniformly over its range, and the waits are independent of each other.
+//! Tests that each kind of jitter draws uniformly over its range, and that the waits are independent of each other.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -11,10 +11,10 @@ const BASE: u64 = 16;
 const CAP: u64 = 1_000;
 const SEEDS: u64 = 10_000;
 const WAITS: usize = 8;
-/// The deviation that the tests allow, in standard errors.
+/// In standard errors.
 const TOLERANCE: f64 = 5.0;
 
-/// The shortest and the longest wait, in seconds, that the jitter allows before retry `n`.
+/// The shortest and the longest possible wait before retry `n`, in seconds.
 fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     let ceiling = CAP.min(BASE << (n - 1));
     match jitter {

@@ -9,7 +9,7 @@ use comeback_backoff::{Hint, requested_wait};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Reads the cases, except those with a lone surrogate, which Rust strings cannot hold.
+/// Leaves out the cases with a lone surrogate, which Rust strings cannot hold.
 fn cases() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/directives/retry-after.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -40,7 +40,7 @@ fn white_space_is_ignored_and_length_limited() {
     assert!(requested_wait(&format!("1{}", "s".repeat(64)), now).is_err());
 }
 
-/// Different strings that all request the same wait, which is a whole number of milliseconds.
+/// Strings that all request the same wait, which is a whole number of milliseconds.
 fn spellings(wait: Duration) -> [String; 4] {
     let (seconds, millis) = (wait.as_secs(), wait.subsec_millis());
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

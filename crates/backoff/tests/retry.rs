@@ -43,7 +43,6 @@ async fn waits_once_per_failure() {
     assert_eq!(retried(&[Err("busy"), Err("denied")]).await, (Err("denied"), 2, MS * 50));
 }
 
-/// An operation that always fails and counts its calls.
 #[derive(Default)]
 struct Busy(Cell<u64>);
 
