@@ -1,5 +1,4 @@
-//! Writes the files that a package of the `comeback` command installs next to the program: a manual page for each
-//! subcommand, and completions for three shells. Lays out the output folder like `/usr`.
+//! Writes a manual page for each subcommand, and completions for three shells, into a folder laid out like `/usr`.
 //!
 //! `cargo run -p comeback --example manual -- FOLDER`
 

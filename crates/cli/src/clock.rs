@@ -4,8 +4,7 @@ use std::time::Duration;
 
 pub(crate) use comeback_operate::clock::now;
 
-/// Runs `work` and returns its result and its wall time. A command must not include the wall time in its JSON, because
-/// the same seed must give the same bytes.
+/// A command must not include the wall time in its JSON, because the same seed must give the same bytes.
 #[expect(clippy::disallowed_methods, reason = "wall time is what is measured")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();

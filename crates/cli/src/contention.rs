@@ -56,9 +56,7 @@ pub(crate) struct ContentionArguments {
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Returns the points of the study, grouped by number of clients. A point is a number of clients and a strategy.
-    /// Unless `--strategy` is given, leaves out points with the strategy `none` that would take too long. Does not
-    /// check the arguments.
+    /// Unless `--strategy` is given, leaves out points with the strategy `none` that would take too long.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -107,8 +105,7 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the study as CSV, with a row for each number of clients and strategy. A row for a single run has no standard
-/// errors.
+/// A row for a single run has no standard errors.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

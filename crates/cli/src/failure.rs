@@ -6,29 +6,24 @@ use std::process::ExitCode;
 use comeback_operate::shown::shown_lines;
 use comeback_rehearsal::Failure;
 
-/// Reasons why a `comeback` command fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. Each string is a sentence that gives one reason.
+    /// No policy meets the goal of `comeback plan`. Each string is one reason.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
-    /// A file could not be read or written, or had the wrong content.
     #[error(transparent)]
     BadFile(#[from] BadFile),
-    /// Standard output could not be written.
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
-    /// A command that reads or changes a deployment failed.
     #[cfg(feature = "console")]
     #[error(transparent)]
     Operate(#[from] comeback_operate::Failure),
 }
 
 impl CommandFailure {
-    /// Returns the failure for a refused argument. `reason` says why the argument was refused.
     pub(crate) fn refused(reason: impl ToString) -> Self {
         Failure::Refused(vec![reason.to_string()]).into()
     }
@@ -53,7 +48,7 @@ impl CommandFailure {
     }
 }
 
-/// The error for a file that cannot be written, or cannot be read as text, as JSON or as an SQS event.
+/// Error for a file that cannot be read or written, or has the wrong content.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct BadFile {
@@ -68,7 +63,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// Returns the failure for a file that can be read but has the wrong content.
+    /// For a file that can be read but has the wrong content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

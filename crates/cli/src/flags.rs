@@ -7,8 +7,7 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-09-14T15:46:54Z".into())
 }
 
-/// Warns about each entry of `POLICIES` that matches none of the functions. `what` ends the warning and says which
-/// functions were checked, for example `of these events`.
+/// `what` ends the warning, for example `of these events`.
 pub(crate) fn warn_of_unmatched(policies: &Policies, function_arns: &[String], what: &str) {
     for entry in policies.entries() {
         if !function_arns.iter().any(|arn| entry.is_about(arn)) {

@@ -161,7 +161,7 @@ fn parse() -> Arguments {
 }
 
 /// Adds tips to `clap`'s error about the subcommand `given`. For a refused argument, the tips name the subcommands that
-/// accept it. If `replay` was given no file, the tip names `simulate`, which needs no file.
+/// accept it.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
@@ -197,7 +197,7 @@ fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec
     command.get_subcommands().filter(takes).map(|taker| tip(taker, argument)).collect()
 }
 
-/// Names of a command's operands, such as `FILE`; `None` if the command accepts no operands.
+/// Names of a command's operands, such as `FILE`. `None` if there are none.
 fn words(command: &clap::Command) -> Option<String> {
     let names = command.get_positionals().filter_map(Arg::get_value_names).flatten();
     let names: Vec<&str> = names.map(|name| name.as_str()).collect();

@@ -12,10 +12,10 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object. A process must print only one such object.
+/// True once this process has printed its JSON object. It must print only one.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints a command's result as indented JSON. The same result gives the same bytes.
+/// Prints a command's result as indented JSON.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
 }
@@ -44,7 +44,6 @@ impl Formatter for Escaping {
     }
 }
 
-/// Returns true once this process has printed its JSON object.
 #[cfg(feature = "operate")]
 pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
@@ -58,7 +57,7 @@ pub(crate) fn print_failure(failure: &CommandFailure) -> Result<(), CommandFailu
     print_json(&serde_json::json!({"error": failure.to_string()}))
 }
 
-/// Prints JSON text. Control characters are escaped, so that a terminal does not obey them.
+/// Escapes control characters, so that a terminal does not obey them.
 pub(crate) fn print(json: &str) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     writeln!(anstream::stdout().lock(), "{}", shown_json(json))?;
@@ -72,7 +71,7 @@ pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     File::create(path).map_err(|problem| CommandFailure::write(path, problem))
 }
 
-/// Writes text, such as a report or a picture, to an open file, and prints the file's path on standard error.
+/// Writes text to the file, and prints the file's path on standard error.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
     file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));

@@ -118,7 +118,6 @@ fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Com
     flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()).into())
 }
 
-/// Prints a file's event with its times shifted, for `--shift-to-now`.
 fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), CommandFailure> {
     let [(path, Recorded { event, batch, .. })] = files else {
         return Err(CommandFailure::refused("--shift-to-now takes one file"));
@@ -136,7 +135,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     Ok(())
 }
 
-/// Escapes JSON for a terminal. JSON for a file or another program is returned unchanged.
+/// Escapes JSON for a terminal. JSON for a file or another program is unchanged.
 fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
@@ -229,7 +228,6 @@ impl Handled {
 }
 
 impl MessageDecision {
-    /// A decision to leave the message in the queue, with the reason `why`.
     fn kept(message_id: &str, why: String) -> Self {
         Self { message_id: message_id.into(), why, ..Self::default() }
     }
@@ -249,8 +247,7 @@ impl MessageDecision {
     }
 }
 
-/// Returns a note that says why the handler ignores the `RetryAfter` in the function's error; empty if no `RetryAfter`
-/// is ignored.
+/// Empty unless the handler ignores a `RetryAfter`.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -371,7 +368,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// Formats a message's id for a terminal. A missing id becomes `""`.
+/// A missing id becomes `""`.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

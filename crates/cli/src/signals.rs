@@ -18,7 +18,6 @@ pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     });
 }
 
-/// Streams of the signals that ask a program to stop: Ctrl-C and SIGTERM.
 #[cfg(unix)]
 struct Signals([tokio::signal::unix::Signal; 2]);
 

@@ -114,7 +114,7 @@ fn print(
     Ok(())
 }
 
-/// Returns a progress bar for the virtual time that has passed. `what` names the run if there are several.
+/// `what` names the run if there are several.
 fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
     Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
@@ -126,8 +126,7 @@ impl Watcher for Progress {
     }
 }
 
-/// Writes a CSV file with a line for each minute of the run, including minutes without events. Minutes are numbered
-/// from 0.
+/// Includes minutes without events. Minutes are numbered from 0.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 /// Maximum width of a table, in characters. The narrowest common terminal has this width.
 const COLUMNS: u16 = 80;
 
-/// Time between two frames of a spinner. A spinner turns even without progress.
+/// Time between two frames of a spinner.
 #[cfg(feature = "operate")]
 const TICK: Duration = Duration::from_millis(100);
 
@@ -30,7 +30,6 @@ pub(crate) fn unwrapped_table() -> Table {
     table
 }
 
-/// Aligns columns of numbers to the right.
 pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {
         table.column_mut(column).expect("BUG: no such column").set_cell_alignment(CellAlignment::Right);
@@ -43,14 +42,12 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Creates a progress bar that is full at `length`. `figures` is an indicatif template for the text to the right of
-    /// the bar.
+    /// `figures` is an indicatif template for the text to the right of the bar.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }
 
-    /// Creates a spinner for work of unknown length. `figures` is an indicatif template for the text to the right of
-    /// the spinner.
+    /// A spinner for work of unknown length.
     #[cfg(feature = "operate")]
     pub(crate) fn endless(figures: &str) -> Self {
         let bar = Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"));

@@ -43,8 +43,7 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Formats a block of a layout for the terminal. Returns an empty string for a long list, a note or a warning; other
-/// functions print those.
+/// Returns an empty string for a long list, a note or a warning. Other functions print those.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -63,7 +62,7 @@ fn drawn(block: &Block) -> String {
     }
 }
 
-/// Formats a series with a row of bars for each of its lines, at most 80 columns wide.
+/// Formats each line of the series as a row of bars.
 fn series(series: &Series) -> String {
     let title = format!("Last {}", durations::text(series.length()));
     let (step, first) = (durations::text(series.step), clock(series.from, 11..16));
@@ -85,8 +84,7 @@ fn series(series: &Series) -> String {
 /// Bars from the lowest to the highest. A count of zero is shown as a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Formats a timeline with a line for each moment, under a heading for each day. A moment's log lines are indented to
-/// align with its text.
+/// Groups the moments by day. A moment's log lines are aligned with its text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -103,15 +101,13 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Returns a part of a time in RFC 3339 format, such as the time of day. `part` is a range of characters in that
-/// format.
+/// `part` is a range of characters in the RFC 3339 format.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// Prints a long list in columns under their headings. No row is wrapped, so that a key can be copied whole. Each row
-/// is formatted twice: to find the widths of the columns, and to print the row. Keeping a hundred thousand formatted
-/// rows would take too much memory.
+/// Prints a long list. No row is wrapped, so that a key can be copied whole. Each row is formatted twice: to find the
+/// column widths, and to print the row. Keeping a hundred thousand formatted rows would take too much memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,
@@ -141,7 +137,7 @@ fn rows<E>(
     say(&text)
 }
 
-/// Number of bytes of text to collect before each write.
+/// Bytes to collect before each write.
 const CHUNK: usize = 1 << 16;
 
 fn table(rows: &Table) -> comfy_table::Table {
@@ -172,7 +168,6 @@ fn remark(layout: &Layout, session: &Session) {
     }
 }
 
-/// Prints an answer, as JSON with `--json` and otherwise as text for people.
 pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), CommandFailure> {
     let end = answer.end().map_err(CommandFailure::from);
     if session.common.json {
@@ -186,7 +181,6 @@ pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), Comm
     end
 }
 
-/// Formats an answer block by block and passes each piece to `say`.
 fn write<E>(
     layout: &Layout,
     answer: &impl Answer,
@@ -213,8 +207,7 @@ pub(crate) async fn change<C: Change + 'static>(
     result
 }
 
-/// Plans and performs a change. Replaces `objects` with JSON objects that describe what has been planned or done so
-/// far.
+/// Stores JSON in `objects` that describes what has been planned or done so far.
 async fn planned_and_performed<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,

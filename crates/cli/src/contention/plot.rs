@@ -1,5 +1,4 @@
-//! Pictures of the contention study: calls and completion time by number of clients, and the times at which calls
-//! arrive.
+//! Pictures of the contention study.
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use crate::contention::tables::{runs, strategies};
 use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
-/// Writes `calls.svg`, `time.svg` and `arrivals.svg` to the folder. Creates the folder if it is missing.
+/// Creates the folder if it is missing.
 pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
@@ -43,9 +42,9 @@ fn colour(strategy: Strategy) -> RGBColor {
 }
 
 const SIZE: (u32, u32) = (900, 560);
-/// Width, in pixels, of the right margin, which holds the strategies' names.
+/// Width of the right margin, in pixels.
 const NAMES_WIDTH: u32 = 120;
-/// Minimum vertical distance, in pixels, between two strategies' names in the right margin.
+/// Minimum distance between two names in the right margin, in pixels.
 const NAME_HEIGHT: i32 = 17;
 /// Both axes are logarithmic if the highest number of clients is at least this many times the lowest.
 const WIDE: f64 = 50.0;
@@ -87,7 +86,7 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
     })
 }
 
-/// Writes each strategy's name beside the end of its line. Names of lines that end close together are moved apart.
+/// Writes each strategy's name beside the end of its line.
 fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawing {
     names.sort_by_key(|(_, (_, y))| *y);
     let wanted: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
@@ -164,7 +163,6 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     label("accepted", 793)
 }
 
-/// A panel of `arrivals.svg`, with the writes of one strategy.
 struct Panel<'a> {
     clients: u32,
     /// Width of the panel's time axis, in milliseconds.

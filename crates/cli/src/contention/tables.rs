@@ -6,8 +6,6 @@ use comfy_table::Table;
 
 use crate::tables::{self, align_right};
 
-/// Formats two titled tables: one of completion times, and one of calls. Each has a row for each number of clients and
-/// a column for each strategy.
 pub(super) fn tables(report: &Report) -> String {
     let mut calls = table(report, |cell| number(cell.calls));
     let exponents = strategies(report).map(|strategy| match growth_exponent(&report.cells, strategy) {
@@ -40,12 +38,11 @@ fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
     table
 }
 
-/// Returns the strategies of a study, in order of first appearance.
+/// In order of first appearance.
 pub(super) fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }
 
-/// Returns the distinct values, in order of first appearance.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
@@ -56,8 +53,6 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// Describes the number of runs per point: `one run per point`, `mean of 100 runs` or, if the number differs between
-/// points, `means of 1 to 100 runs`.
 pub(super) fn runs(report: &Report) -> String {
     let runs = || report.cells.iter().map(|cell| cell.runs);
     match (runs().min().unwrap_or(0), runs().max().unwrap_or(0)) {

@@ -235,7 +235,7 @@ impl ImportArguments {
     }
 }
 
-/// Name of the file to which standard input is copied. An import reads its file twice, so it needs a copy.
+/// An import reads its file twice, so standard input is copied to this file.
 const INPUT: &str = "standard-input";
 
 fn standard_input() -> Result<TempDir, Failure> {

@@ -101,11 +101,11 @@ pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Resul
     }
 }
 
-/// A change that requests retries and, if it succeeds, provides a [`Watch`] for following them.
+/// Requests retries, and keeps a [`Watch`] for following them.
 struct Watched {
     retries: RequestEvents,
-    /// Empty until the retries have been requested. Then `None` if the retries cannot be watched, because the handler's
-    /// log does not say which events are waiting.
+    /// Empty until the retries have been requested. Then `None` if the handler's log does not say which events are
+    /// waiting.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

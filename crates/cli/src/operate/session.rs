@@ -58,7 +58,6 @@ pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
 }
 
 impl DeploymentFlags {
-    /// The address of the deployment that the flags select.
     pub(crate) fn address(&self) -> Address {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
@@ -83,7 +82,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints a remark on standard error, so that the remark does not mix with the command's output.
+    /// Prints on standard error, so that the note does not mix with the command's output.
     pub(crate) fn note(&self, note: &str) {
         anstream::eprintln!("note: {}", shown(note));
     }
@@ -114,7 +113,6 @@ impl Session {
         print_object(Some(&self.account.place), failure, objects)
     }
 
-    /// The operator who runs the command, with this session's account and interrupt.
     pub(crate) fn operator(&self) -> Operator {
         Operator {
             account: self.account.clone(),
@@ -124,7 +122,6 @@ impl Session {
         }
     }
 
-    /// Returns true if the command may prompt: standard input is a terminal, and neither `--yes` nor `--json` is given.
     pub(crate) fn can_ask(&self) -> bool {
         !self.common.yes && !self.common.json && std::io::stdin().is_terminal()
     }
@@ -176,7 +173,6 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Prints a command's JSON object, with the members of all `objects`.
 fn print_object(
     place: Option<&Place>,
     failure: Option<&CommandFailure>,
@@ -186,8 +182,7 @@ fn print_object(
     print(&joined(std::iter::once(&head).chain(objects)))
 }
 
-/// Joins JSON objects into one object that has the members of all of them. Joins them as text, so that every byte of a
-/// payload stays the same.
+/// Joins JSON objects into one. Joins them as text, so that every byte of a payload stays the same.
 fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     let members = |object: &'o String| object.strip_prefix('{')?.strip_suffix('}');
     let members = objects.into_iter().map(|object| members(object).expect("BUG: not an object"));

@@ -1,7 +1,6 @@
-//! Reads a file of recorded messages and converts the messages to an SQS event. The file contains an SQS event, the
-//! output of `aws sqs receive-message` (with or without `--query Messages`), a single message from either of these, or
-//! only a failure record. A file may contain several of these values, as in JSON Lines. Together, they become one
-//! event.
+//! Reads a file of recorded messages as an SQS event. The file contains an SQS event, the output of `aws sqs
+//! receive-message` (with or without `--query Messages`), a single message from either of these, or only a failure
+//! record. Several of these values, as in JSON Lines, become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,8 +40,7 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// Returns the SQS event's text, and true if the event's times are assumed. If the file contains several values, as in
-/// JSON Lines, joins them into one event.
+/// Returns the SQS event's text, and true if the event's times are assumed.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     let values =
         serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
@@ -66,7 +64,7 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     Ok((event.text().into(), event.assumed))
 }
 
-/// The messages of an SQS event; `None` if `value` is not an SQS event.
+/// `None` if `value` is not an SQS event.
 fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
     let records = members.get("Records").filter(|records| has_messages(records))?;
@@ -93,8 +91,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// Returns the reason why the handler cannot parse an event from a message with this body. `None` if the handler can
-/// parse an event, or if only the event's envelope is malformed.
+/// Returns why the handler cannot parse an event from this body. `None` if it can, or if only the event's envelope is
+/// malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -112,8 +110,8 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// An SQS message. Deserialized from the format of SQS's API, and serialized in the format of the event that Lambda
-/// passes to a function.
+/// Deserialized from the format of SQS's API, and serialized in the format of the event that Lambda passes to a
+/// function.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Message {
@@ -131,7 +129,6 @@ struct Message {
     event_source: &'static str,
 }
 
-/// An attribute of an SQS message, read and written like [`Message`].
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct RecordedAttribute {
@@ -147,8 +144,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Creates a message with a failure record as its body. `number` is the number of earlier messages in the event.
-    /// The message's id is the record's request id or, if the record has no request id, an id derived from `number`.
+    /// `number` is the number of earlier messages in the event. The message's id is derived from it if the body has no
+    /// request id.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -182,8 +179,7 @@ impl Message {
 }
 
 /// Builds an SQS event from the values in a file. A message may lack attributes, because `aws sqs receive-message`
-/// prints only the attributes that its caller requests. `at` is the assumed send time of a message that says neither
-/// when it was sent nor when its event failed.
+/// prints only the attributes that its caller requests.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
     /// True if any message lacks an attribute that SQS always writes.
@@ -192,11 +188,7 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds the messages of a value. The value may be a list, as printed by `aws sqs receive-message --query Messages`.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the reason if the value contains no messages.
+    /// The value may be a list, as printed by `aws sqs receive-message --query Messages`.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {
@@ -259,7 +251,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Parses the text of a file with one message. Returns the message, and true if its times are assumed.
+    /// Returns the only message, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

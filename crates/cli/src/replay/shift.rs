@@ -49,7 +49,7 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// The shift of all times, in whole seconds. A negative number shifts into the past.
+/// In seconds. A negative number shifts into the past.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 
@@ -59,8 +59,7 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// Returns a copy of `text` with shifted times. `objects` are the JSON objects that contain the times, and must
-    /// borrow from `text`. `times` lists the members to shift.
+    /// Returns a copy of `text` with the `times` in `objects` shifted. The objects must borrow from `text`.
     fn applied<'a>(
         self,
         text: &'a str,
@@ -85,8 +84,8 @@ impl Shift {
         shifted
     }
 
-    /// Shifts the times in a JSON object that is encoded as a JSON string; `None` if the string does not contain an
-    /// object. `times` lists the members to shift.
+    /// Shifts the times in a JSON object that is encoded as a JSON string. `None` if the string does not contain an
+    /// object.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;
@@ -119,7 +118,6 @@ impl Shift {
     }
 }
 
-/// The value at a path of members; `None` if a member is missing.
 fn member<'a>(object: &'a RawValue, path: &[&str]) -> Option<&'a RawValue> {
     path.iter().try_fold(object, |object, name| {
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(object.get()).ok()?;

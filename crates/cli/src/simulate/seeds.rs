@@ -19,8 +19,8 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// Number of seeds in a group. The runs of a group are simulated in parallel. If several seeds in a group break an
-/// invariant, the first of these seeds is reported, so that the same arguments always give the same report.
+/// Number of seeds in a group that runs in parallel. If several of them break an invariant, the first is reported, so
+/// that the same arguments always give the same report.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(
@@ -61,7 +61,7 @@ pub(super) fn run_seeds(
     Ok(())
 }
 
-/// Totals over the runs of all seeds. The JSON members have the same order as the fields.
+/// Totals over all seeds.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
     first_seed: u64,

@@ -12,7 +12,6 @@ use comfy_table::{Cell, Color, Table, presets};
 
 use crate::tables::{align_right, table};
 
-/// A table of the events' outcomes and the run's wall time.
 pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     let mut table = table();
     for Figure { label, values, tone } in figures(&[summary]) {
@@ -31,7 +30,6 @@ pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     table
 }
 
-/// A table of the injected faults and how often each occurred.
 pub(super) fn fault_table(faults: &FaultCounts) -> Table {
     let mut table = table();
     table.set_header(["faults", "struck"]);
@@ -40,7 +38,6 @@ pub(super) fn fault_table(faults: &FaultCounts) -> Table {
     table
 }
 
-/// A table of calls to AWS and compute time, with their list prices.
 pub(super) fn cost_table(summary: &Summary) -> Table {
     let mut table = table();
     table.set_header(COST_HEADER);
@@ -81,7 +78,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar with a length proportional to `count`; `most` fills the whole width. Any count above 0 is visible.
+/// `most` fills the whole width. Any count above 0 is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// Returns the members that `docs/json.md` lists for each command's JSON object: those that the object must contain,
-/// and those that it may contain.
+/// The members of each command's JSON object: those that it must contain, and those that it may contain.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");
@@ -20,7 +19,6 @@ fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     rows.collect()
 }
 
-/// Collects the subcommands with the flag `--json`, such as `dead list`.
 #[cfg(feature = "operate")]
 fn with_json(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
     for subcommand in command.get_subcommands() {

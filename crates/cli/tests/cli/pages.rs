@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use crate::support::*;
 
-/// Output of `comeback schedule --rate 10/s`, which several pages show.
+/// Several pages show this output.
 static SCHEDULE: LazyLock<String> = LazyLock::new(|| printed("schedule --rate 10/s"));
 
 /// The text of a documentation page, joined into one line.
@@ -170,8 +170,6 @@ fn the_readme_says_when_the_demo_recovers() {
     assert!(prose("README.md").contains(&sentence), "the README does not say: {sentence}");
 }
 
-/// Checks that `docs/limits-and-costs.md` gives a source for each row of the README's table, and that the price for
-/// waiting in that table is the price that `comeback` computes.
 #[test]
 fn the_readmes_table_has_sources_and_todays_price() {
     let readme = read("README.md");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::*;
 
-/// Runs `comeback simulate` with these flags and `--report`. Returns the report, and the command's standard output.
+/// Returns the report, and the command's standard output.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));
@@ -20,7 +20,7 @@ fn made(flags: &str) -> (String, String) {
     page_in(scratch().path(), flags)
 }
 
-/// The cells of the row with this label. The row may be in any table of the report.
+/// The cells of the row with this label, in any table of the report.
 fn row<'a>(page: &'a str, label: &str) -> Vec<&'a str> {
     let head = format!("<th scope=\"row\">{label}</th>");
     let (_, rest) = page.split_once(&head).unwrap_or_else(|| panic!("no row {label}"));

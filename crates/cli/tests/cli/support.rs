@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs the compiled command in the repository's folder. `line` is split into words as in a shell.
+/// Runs the command in the repository's folder. `line` is split into words as in a shell.
 pub(crate) fn comeback(line: &str) -> Output {
     comeback_with(line, &[])
 }
@@ -21,7 +21,7 @@ pub(crate) fn comeback_with(line: &str, environment: &[(&str, &str)]) -> Output 
         .expect("the command runs")
 }
 
-/// Runs the compiled command with `input` on its standard input.
+/// Runs the command with `input` on its standard input.
 pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_comeback"));
     command.args(shlex::split(line).expect("a readable line")).current_dir(repository());
@@ -48,14 +48,13 @@ pub(crate) fn json(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
 }
 
-/// Exit code and standard error of a run that must fail and print nothing else.
+/// Exit code and standard error of a run that must print nothing else.
 pub(crate) fn failed(line: &str) -> (i32, String) {
     let output = comeback(line);
     assert_eq!(output.stdout, b"", "{line}: {output:?}");
     (output.status.code().expect("an exit code"), String::from_utf8(output.stderr).expect("text"))
 }
 
-/// Asserts that the arguments are refused with an error that begins with `start`.
 pub(crate) fn assert_refused(line: &str, start: &str) {
     let (code, error) = failed(line);
     assert_eq!(code, 2, "{line}: {error}");
@@ -76,12 +75,10 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Text of a file in the repository.
 pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A temporary folder, removed when it is dropped.
 pub(crate) fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made")
 }

@@ -41,7 +41,7 @@ pub(crate) struct FilterFlags {
 }
 
 impl FilterFlags {
-    /// Names of all filter flags, with their dashes, such as `--reason`.
+    /// Names with their dashes, such as `--reason`.
     pub(crate) fn names() -> Vec<String> {
         let command = Self::augment_args(clap::Command::new("filter"));
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
@@ -52,7 +52,7 @@ impl FilterFlags {
         Filter { reason, target, error, older, newer, retries, key, payload }
     }
 
-    /// Returns the filter for a command that changes dead-letters. Fails unless a filter flag or `--all` is given.
+    /// Fails unless a filter flag or `--all` is given.
     pub(crate) fn chosen(&self, all: bool) -> Result<Filter, Failure> {
         let filter = self.filter();
         if !all && filter.takes_everything() {
