@@ -32,14 +32,14 @@ const WITHOUT_SESSION: &str =
 const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. For another, press Enter where \
                         comeback ui runs.";
 
-/// A new random token of 256 bits, in hexadecimal.
+/// 256 random bits, in hexadecimal.
 pub(super) fn token() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("BUG: the system has no randomness");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares two secrets in constant time, so that the duration reveals nothing to an attacker.
+/// Compares in constant time, so that the duration reveals nothing to an attacker.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -70,8 +70,7 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Creates the access control for the console on `port`. The cookie's name includes the port, because browsers send
-    /// a cookie to every port of a host.
+    /// The cookie's name includes the port, because browsers send a cookie to every port of a host.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
@@ -175,7 +174,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// Requests a path with a one-time code and returns the session cookie; `None` if the code is refused.
+    /// Returns the session cookie. `None` if the code is refused.
     fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
         let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
             panic!("a code is exchanged, and leads nowhere else")

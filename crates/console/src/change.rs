@@ -36,23 +36,21 @@ const DIGEST: &str = "digest";
 /// Form field with the form's one-time id. If the form is sent twice, the change is performed only once.
 const ONCE: &str = "once";
 
-/// A change that an operator can make with a form, such as a pause or a cancellation.
 #[derive(Debug)]
 pub(super) struct ChangeForm {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
-    /// One sentence that tells the operator what the change does.
     pub(super) about: &'static str,
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
     /// Parses the form's fields. The error names the field that is wrong.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// Path of the page that the *Back* link opens once the change has ended.
+    /// Path that the *Back* link opens once the change has ended.
     pub(super) back: &'static str,
 }
 
-/// A field of a form, and the command-line argument that it corresponds to.
+/// A field of a form, and the matching command-line argument.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) name: &'static str,
@@ -72,7 +70,6 @@ pub(super) enum Argument {
     Each(&'static str),
     /// A function's name as a positional argument, or `--all` if the field's value is `*`.
     FunctionOrAll,
-    /// The field's value as a positional argument.
     Operand,
 }
 
@@ -110,7 +107,7 @@ impl Input {
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
 
-/// The change that a form requests: a function that plans the change for an `Operator`.
+/// Plans the change that a form requests.
 pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
 
 impl Asked {
@@ -124,7 +121,6 @@ impl Asked {
 }
 
 impl ChangeForm {
-    /// The routes for this form's path: GET shows the plan, and POST performs the change.
     pub(super) fn routes(&'static self) -> Router<Console> {
         let plans = page(move |visit| self.plan(visit));
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
@@ -201,8 +197,7 @@ impl ChangeForm {
     }
 }
 
-/// Context of a change that runs in the background: the console, the screen for its output, and the interrupt that
-/// stops it.
+/// Context of a change that runs in the background.
 pub(super) struct Performer {
     pub(super) console: Console,
     pub(super) screen: Rc<PageScreen>,
@@ -210,7 +205,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// Connects to the account. Returns an [`Operator`] that shows its progress on the change's page.
+    /// The [`Operator`] shows its progress on the change's page.
     pub(super) async fn operator(&self) -> Result<Operator, Failure> {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }
@@ -268,7 +263,7 @@ async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     Some(format!("{} held now.", counted(held, "event is", "events are")))
 }
 
-/// The plan of a change, as the page shows it, with the question that asks the operator to confirm it.
+/// The plan of a change, as the page shows it.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,
@@ -277,7 +272,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Plans the change. If `asked` is a failure, or if planning fails, returns an offer with this failure and no plan.
+    /// If `asked` is a failure, or if planning fails, returns an offer with this failure and no plan.
     pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
@@ -308,15 +303,14 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    /// Each input of the form with its values. Only a repeatable input can have more than one value.
+    /// Only a repeatable input can have more than one value.
     inputs: Vec<(&'static Input, Vec<String>)>,
     functions: BTreeSet<String>,
     fields: String,
     command: String,
     once: String,
     offer: Option<Offer>,
-    /// A sentence that says how many events a pause currently holds. `None` if the number is unknown, or if this page
-    /// does not show it.
+    /// A sentence that says how many events a pause currently holds. `None` if the number is unknown.
     held: Option<String>,
 }
 

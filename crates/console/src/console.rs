@@ -38,17 +38,16 @@ pub(super) struct Shared {
     pub(super) works: Works,
     pub(super) dead: Dead,
     account: OnceCell<Account>,
-    /// The demonstration; `None` if the console shows a real deployment.
+    /// `None` if the console shows a real deployment.
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// Cached traces. The key is the requested id and a flag, which is true if the trace includes the function's log
-    /// lines from every attempt.
+    /// The key is the requested id, and true if the trace includes the function's log lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    /// Cached diagnoses. The key is the name of the checked function, or `None` for the whole deployment.
+    /// The key is the checked function, or `None` for the whole deployment.
     checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
@@ -56,14 +55,12 @@ pub(super) struct Shared {
     log_progress: Rc<PagesRead>,
 }
 
-/// Numbers beside the links in the navigation.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     pub(super) waiting: u64,
     pub(super) dead_letters: u64,
 }
 
-/// Cached values by key.
 type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 
 /// A result computed from the waiting events. During the first read of the handler's log, which may take minutes, only
@@ -71,12 +68,12 @@ type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 pub(super) enum Waiting<T> {
     /// The time when the log was read, and the result.
     Read { at: Timestamp, value: Result<T, Failure> },
-    /// The first read is in progress. The value is the number of log pages read so far.
+    /// The number of log pages read so far.
     Reading(u64),
 }
 
 impl<T> Waiting<T> {
-    /// Time when the log was read; `None` during the first read.
+    /// `None` during the first read.
     pub(super) fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Read { at, .. } => Some(*at),
@@ -84,7 +81,7 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// The result; `None` during the first read, or if the log could not be read.
+    /// `None` during the first read, or if the log could not be read.
     pub(super) fn known(self) -> Option<T> {
         match self {
             Self::Read { value, .. } => value.ok(),
@@ -102,8 +99,6 @@ impl std::ops::Deref for Console {
 }
 
 impl Console {
-    /// A console for a deployment. If `demo` is given, the console instead shows the demonstration, which needs no AWS
-    /// account.
     pub(super) fn new(address: Address, read_only: bool, demo: Option<Demonstration>) -> Self {
         Self(SendWrapper::new(Rc::new(Shared {
             address,
@@ -124,13 +119,13 @@ impl Console {
         })))
     }
 
-    /// Sets the account for a test, so that no page connects to AWS.
+    /// Sets the account, so that no page connects to AWS.
     #[cfg(test)]
     pub(super) fn reach(&self, account: Account) {
         self.account.set(account).expect("no page has reached another");
     }
 
-    /// The account; `None` until a page has connected to it.
+    /// `None` until a page has connected to the account.
     pub(super) fn account(&self) -> Option<&Account> {
         self.account.get()
     }
@@ -210,8 +205,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// Returns the timeline of the event `id`. If `logs` is true, the timeline includes the function's log lines from
-    /// every attempt; otherwise, it includes only those from the last failed attempt.
+    /// If `logs` is true, includes the function's log lines from every attempt; otherwise, only those from the last
+    /// failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
         let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };
@@ -219,7 +214,6 @@ impl Console {
         known.get(|| self.now(), async |_| trace(&self.asking().await?, &options).await).await
     }
 
-    /// The changes that operators made, as recorded in the handler's log.
     pub(super) async fn activity(&self) -> Read<Recorded> {
         self.activity.get(|| self.now(), async |_| recorded(&self.asking().await?, None).await).await
     }
@@ -228,7 +222,7 @@ impl Console {
         self.deployment.get(|| self.now(), async |_| self.asking().await?.deployment().await).await
     }
 
-    /// The doctor's diagnosis of one function, or of the whole deployment if `function` is `None`.
+    /// Checks the whole deployment if `function` is `None`.
     pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
         let known = cached(&self.checks, function.map(FunctionName::to_string));
         let functions = function.cloned().into_iter().collect();
@@ -236,7 +230,6 @@ impl Console {
         known.get(|| self.now(), async |_| doctor(&self.asking().await?, &examination).await).await
     }
 
-    /// The deployment's status, including the history of its counts over the last few hours.
     pub(super) async fn status(&self) -> Read<Status> {
         let read =
             async |before: Option<Rc<Status>>| status(&self.asking().await?, true, before.as_deref()).await;
@@ -263,7 +256,7 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
 /// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
 
-/// The cached value with this key. A new key clears the cache if it is full.
+/// A new key clears the cache if it is full.
 fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
     let mut values = values.borrow_mut();
     if values.len() == KEPT && !values.contains_key(&key) {
@@ -272,7 +265,7 @@ fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
     Rc::clone(values.entry(key).or_default())
 }
 
-/// Number of pages of the handler's log that have been read so far.
+/// Counts the pages of the handler's log that have been read.
 #[derive(Debug, Default)]
 pub(super) struct PagesRead(Cell<u64>);
 

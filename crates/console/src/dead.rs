@@ -1,5 +1,4 @@
-//! The pages about dead-letters. They scan the queue on request, show the result in groups, and have forms to redrive,
-//! discard and export dead-letters.
+//! The pages about dead-letters.
 //!
 //! Reading dead-letters hides them from everybody for a while, so a page reads the dead-letter queue only if the
 //! operator requests it. A scan leaves a snapshot without payloads, which the pages and plans use. Only one action at a
@@ -42,7 +41,6 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::html;
 use crate::work::Summary;
 
-/// Maximum number of dead-letters on one page of the list.
 const ON_A_PAGE: usize = 100;
 
 pub(super) fn routes() -> Router<Console> {
@@ -56,7 +54,6 @@ pub(super) fn routes() -> Router<Console> {
         .merge(files::routes())
 }
 
-/// Fields of the filter for a scan.
 static FILTERS: [Input; 8] = [
     Input::new("reason", "Reason", "Such as max_age", Argument::Flag("--reason")),
     Input::new("target", "Function", "NAME, NAME:ALIAS or ARN", Argument::Flag("--target")),
@@ -68,7 +65,6 @@ static FILTERS: [Input; 8] = [
     Input::new("payload", "Value in the payload", "Such as /customer/id=42", Argument::Flag("--payload")),
 ];
 
-/// Parses a filter for dead-letters from form fields.
 fn filter(fields: &Fields) -> Result<Filter, String> {
     let [reason, target, error, older, newer, retries, key, payload] = &FILTERS;
     let text = |input: &Input| fields.get(input.name).map(ToOwned::to_owned);
@@ -91,17 +87,16 @@ struct DeadPage {
     /// Number of dead-letters and age of the oldest one, or the reason why the queue could not be read.
     count: Result<Text, Text>,
     under_way: Option<String>,
-    /// The fields of the filter, with their values.
     filters: Vec<(&'static Input, Vec<String>)>,
     once: String,
     /// Name of the function that the page is limited to; empty if the page shows all functions.
     only_of: String,
-    /// The groups in the newest snapshot; `None` before the first scan.
+    /// `None` before the first scan.
     scanned: Option<Groups>,
     /// The command line that lists the same dead-letters; empty before the first scan.
     command: String,
     files: Vec<String>,
-    /// Reason why the form's filter was refused; `None` if the filter was accepted.
+    /// The reason why the form's filter was refused.
     refused: Option<Text>,
 }
 
@@ -114,8 +109,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The groups of all dead-letters or, if `function` is given, of that function's dead-letters. `None` before the
-    /// first scan.
+    /// `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: Option<&FunctionName>) -> Option<Self> {
         let (snapshot, now) = (console.dead.snapshot()?, console.now());
         let mut groups = snapshot.groups();
@@ -129,12 +123,10 @@ impl Groups {
         Some(Self { snapshot, table, numbers })
     }
 
-    /// The time of the scan.
     pub(super) fn at(&self) -> Text {
         self.snapshot.at.into()
     }
 
-    /// The id of the scan.
     pub(super) fn scan(&self) -> String {
         scan_id(&self.snapshot)
     }
@@ -148,7 +140,7 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// Shows the page of dead-letters. If the address has a `target`, shows only that function's dead-letters.
+/// If the address has a `target`, shows only that function's dead-letters.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);
@@ -158,8 +150,7 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&DeadPage { only_of: target.unwrap_or_default(), ..page })
 }
 
-/// Builds the page of dead-letters, limited to those of `function` if it is given. `filled` has the values of the
-/// form's fields. If the form was refused, `refused` is the reason.
+/// `filled` has the values of the form's fields. If the form was refused, `refused` is the reason.
 async fn dead_page(
     visit: &Visit,
     function: Option<&FunctionName>,
@@ -208,7 +199,6 @@ fn notes(snapshot: &Snapshot) -> impl Iterator<Item = String> {
     newer.into_iter().chain(incomplete).chain(hidden)
 }
 
-/// Number of dead-letters that match the scan's filter.
 fn matching(snapshot: &Snapshot) -> u64 {
     snapshot.rows(&Selection::All).len() as u64
 }
@@ -227,8 +217,7 @@ fn said(snapshot: &Snapshot) -> String {
     format!("Read {all}{matching}{visible}.")
 }
 
-/// Returns the scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.` Empty if the scan has no
-/// filter.
+/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.` Empty if there is no filter.
 fn only(snapshot: &Snapshot) -> String {
     let flags = snapshot.filter.flags();
     if flags.is_empty() {
@@ -239,8 +228,7 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
-/// The flags of a filter, formatted for a command line. Control characters are escaped, because form fields may even
-/// contain a NUL, which no command line can contain.
+/// Escapes control characters, because form fields may even contain a NUL, which no command line can contain.
 pub(super) fn shown_flags(filter: &Filter) -> String {
     let flags = filter.flags();
     let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
@@ -301,7 +289,7 @@ struct DeadLettersPage {
     what: String,
     range: String,
     table: Table,
-    /// For each dead-letter in the table, its page's path, and its message id.
+    /// For each dead-letter in the table, the path of its page, and its message id.
     paths: Vec<(String, String)>,
     earlier: Option<String>,
     later: Option<String>,
