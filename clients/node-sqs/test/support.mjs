@@ -38,7 +38,7 @@ const sdk = {
 };
 require.cache[path] = { id: path, filename: path, loaded: true, exports: sdk };
 
-/** Records calls to SQS and log lines, with the clock fixed at `now`. */
+/** Records log lines and calls to SQS, with the clock fixed at `now`. */
 export function recorded(t, now, answer = () => ({})) {
   const calls = [];
   const lines = [];

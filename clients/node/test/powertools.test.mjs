@@ -1,4 +1,4 @@
-// Tests the middleware before Powertools' idempotency middleware, with a map in place of the DynamoDB table.
+// Runs the middleware in front of Powertools' idempotency middleware, with a map in place of the DynamoDB table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IdempotencyConfig, IdempotencyItemAlreadyExistsError } from '@aws-lambda-powertools/idempotency';

@@ -12,7 +12,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object. It must print only one.
+/// True once this process has printed its JSON object. There must be only one.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a command's result as indented JSON.

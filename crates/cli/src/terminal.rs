@@ -1,5 +1,4 @@
-//! Prints answers on a terminal, and carries out changes: shows the plan, asks the operator to confirm it, performs it
-//! and shows the result.
+//! Prints answers and carries out changes.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -207,7 +206,7 @@ pub(crate) async fn change<C: Change + 'static>(
     result
 }
 
-/// Stores JSON in `objects` that describes what has been planned or done so far.
+/// Fills `objects` with the JSON of what has been planned or done so far.
 async fn planned_and_performed<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,

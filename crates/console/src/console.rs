@@ -44,10 +44,10 @@ pub(super) struct Shared {
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// The key is the requested id, and true if the trace includes the function's log lines from every attempt.
+    /// By id. The flag is true if the trace includes the function's log lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    /// The key is the checked function, or `None` for the whole deployment.
+    /// By function. `None` is the whole deployment.
     checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,

@@ -1,5 +1,4 @@
-//! `comeback retry` and `comeback cancel`: request that waiting events be retried now or dead-lettered, or withdraw
-//! such requests.
+//! `comeback retry` and `comeback cancel`: retry waiting events now, or dead-letter them.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

@@ -1,5 +1,4 @@
-//! Parts shared by the subcommands that work on a deployment: their flags, the account, Ctrl-C, and the prompt before
-//! changes.
+//! Parts shared by the subcommands that work on a deployment.
 
 use std::cell::RefCell;
 use std::fmt::Debug;

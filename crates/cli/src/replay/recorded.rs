@@ -1,6 +1,6 @@
-//! Reads a file of recorded messages as an SQS event. The file contains an SQS event, the output of `aws sqs
-//! receive-message` (with or without `--query Messages`), a single message from either of these, or only a failure
-//! record. Several of these values, as in JSON Lines, become one event.
+//! Reads a file of recorded messages as an SQS event. The file contains an SQS event, the output of
+//! `aws sqs receive-message` (with or without `--query Messages`), a single message from either of these, or only a
+//! failure record. Several of these values, as in JSON Lines, become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
