@@ -12,7 +12,6 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/demo", form_that_reads(press))
 }
 
-/// Performs the action of a button in the bar.
 async fn press(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let demo = visit.console.demo.as_ref().ok_or(Problem::Missing)?;
     let field = |name| fields.get(name).unwrap_or_default();

@@ -17,10 +17,8 @@ const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
 /// The clock stops after this time without a request. Otherwise, a user who returns would find weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
-/// Seed of the simulated traffic.
 const SEED: u64 = 1;
 
-/// The simulated account and clock that replace AWS in a demonstration.
 #[derive(Clone, Debug)]
 pub(super) struct Demonstration {
     demo: Demo,
@@ -28,7 +26,6 @@ pub(super) struct Demonstration {
 }
 
 impl Demonstration {
-    /// Builds the simulated account and starts its clock.
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
@@ -48,7 +45,6 @@ struct FastClock {
     set: Cell<Set>,
     /// Real time when the clock was last read.
     read_at: Cell<Instant>,
-    /// Notified when the pace or the time has changed.
     changed: Notify,
 }
 
@@ -126,9 +122,7 @@ impl Clock for FastClock {
 /// State of the demonstration, for the bar at the top of every page.
 #[derive(Clone)]
 pub(super) struct Bar {
-    /// The time that the demonstration's clock shows.
     pub(super) time: Text,
-    /// The clock's pace as text.
     pub(super) pace: String,
     pub(super) can_be_faster: bool,
     pub(super) can_be_slower: bool,
@@ -156,7 +150,7 @@ impl Demonstration {
         }
     }
 
-    /// Performs the action of a button in the bar. Returns false for an unknown button.
+    /// Returns false for an unknown button.
     pub(super) fn press(&self, button: &str, function: &str) -> bool {
         match button {
             "faster" => self.clock.change(|set| set.pace = (set.pace + 1).min(PACES.len() - 1)),

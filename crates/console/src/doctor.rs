@@ -24,7 +24,6 @@ pub(super) fn routes() -> Router<Console> {
 /// A form field for the ARN of an SNS topic. The ARN completes the command that fixes a problem.
 #[derive(Clone, Default)]
 pub(super) struct TopicField {
-    /// The text in the field.
     pub(super) value: String,
     /// The topic's ARN, or the reason why the text is not a usable ARN. `None` if the field is empty, or if the
     /// deployment could not be read.
@@ -32,7 +31,7 @@ pub(super) struct TopicField {
 }
 
 impl TopicField {
-    /// Reads the field from the query in the page's address. Refuses a topic outside the handler's region.
+    /// Reads the field from the page's address. Refuses a topic outside the handler's region.
     async fn of(visit: &Visit) -> Self {
         let fields = visit.query();
         let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };

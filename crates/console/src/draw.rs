@@ -1,5 +1,4 @@
-//! Helpers for the macros in `templates/layout.html`, which draw the output of a command. The helpers choose the CSS
-//! class for a tone, shorten a key, and find the address of the page for a command.
+//! Helpers for the macros in `templates/layout.html`, which draw the output of a command.
 
 use std::borrow::Cow;
 
@@ -7,7 +6,6 @@ use comeback_operate::{Command, CommandName, Piece, Text, Tone};
 
 use crate::response::encoded;
 
-/// The CSS class for text of this tone.
 pub(super) const fn class(tone: &Tone) -> &'static str {
     match tone {
         Tone::Plain => "",

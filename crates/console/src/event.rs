@@ -29,7 +29,6 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "event.html")]
 struct EventPage {
     frame: Frame,
-    /// The event's life, or the reason why the event was not found.
     trace: Result<Rc<Trace>, Text>,
     /// Path of the same page with the function's own log lines; `None` if the page already shows these lines.
     with_logs: Option<String>,
@@ -38,7 +37,6 @@ struct EventPage {
     once: String,
 }
 
-/// The function's log lines from the event's last failed attempt.
 struct LastFailure {
     what: Text,
     lines: Result<Vec<String>, Text>,
@@ -66,7 +64,6 @@ fn is_dead(trace: &Trace) -> bool {
     matches!(trace.story.end, StoryEnd::DeadLettered)
 }
 
-/// The handler's log lines about the event.
 fn handler_lines(trace: &Trace) -> Vec<Moment> {
     let moment =
         |line: &LoggedLine| Moment { at: line.at, text: line.line.clone().into(), below: Vec::new() };
@@ -78,8 +75,8 @@ fn remarks(trace: &Trace) -> impl Iterator<Item = Text> {
     trace.copies().into_iter().chain(trace.unknown_pause())
 }
 
-/// Returns the event's steps. They include the function's log lines only if `with_lines` is true; otherwise, the page
-/// shows the log lines of the last failure separately.
+/// Returns the event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the log
+/// lines of the last failure separately.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
@@ -108,7 +105,6 @@ fn headline(trace: &Trace) -> String {
     }
 }
 
-/// Returns true if a pause in force holds the event.
 fn is_held(trace: &Trace) -> bool {
     let due = match &trace.story.end {
         StoryEnd::Waits(WaitsFor::Due { due, .. }) => Some(*due),
@@ -130,7 +126,6 @@ fn last_failure(trace: &Trace) -> Option<LastFailure> {
     Some(LastFailure { what: last_error(step)?, lines })
 }
 
-/// The event's function, first failure, last error, and outcome or next step.
 fn facts(trace: &Trace) -> Vec<Fact> {
     let story = &trace.story;
     let error = story.steps.iter().rev().find_map(last_error);
@@ -154,7 +149,6 @@ fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     Some((retry, format!("/cancel?{fields}")))
 }
 
-/// The error of a failed attempt; `None` for any other step.
 fn last_error(step: &Step) -> Option<Text> {
     let error = step.event.error_type.as_ref().filter(|_| step.happened == Happened::Failed)?;
     Some(text![format!("{error}, attempt {} at ", step.attempt()), step.at])

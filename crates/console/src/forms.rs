@@ -62,7 +62,6 @@ const WITHIN: Input = Input {
     )
 };
 const WHY: Input = Input::new("why", "Reason", "Stored with the request", Argument::Flag("--why"));
-/// The function to attach or detach.
 const ATTACHED: Input = Input::new(
     "function",
     "Function",

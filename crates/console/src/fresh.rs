@@ -13,12 +13,11 @@ use crate::work::panicked;
 
 /// Maximum age of a fresh value. A source is read at most once in this period.
 const FRESH_FOR: Duration = Duration::from_secs(5);
-/// Maximum age of a value that pages still show while a slow read of the next value is in progress.
+/// Maximum age of a value that pages show while the next one is being read.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
 /// Maximum time that a page waits for a slow read.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The result of a read, and the time of the read.
 pub(super) struct Read<T> {
     pub(super) at: Timestamp,
     pub(super) value: Result<Rc<T>, Failure>,
@@ -29,8 +28,7 @@ impl<T> Read<T> {
         now.since(self.at) < FRESH_FOR
     }
 
-    /// Returns true if this value is recent enough to be shown while the next value is read. Otherwise, the page waits
-    /// for the next value.
+    /// Returns true if pages may show this value while the next one is being read.
     fn is_shown(&self, now: Timestamp) -> bool {
         self.value.is_ok() && now.since(self.at) < SHOWN_FOR
     }
@@ -74,7 +72,7 @@ impl<T> Fresh<T> {
         last.insert(Read { at: now(), value }).clone()
     }
 
-    /// Marks the value as outdated after a change. The next request then reads the value again, even if it is fresh.
+    /// The next request reads the value again, even if it is fresh.
     pub(super) fn outdate(&self) {
         self.is_outdated.set(true);
     }
@@ -86,7 +84,7 @@ pub(super) struct Behind<T> {
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes made to the account so far. `changes_read` is what this number was when the last finished read
+    /// Number of changes to the account so far. `changes_read` is the value of `changes` when the last finished read
     /// began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
@@ -146,7 +144,6 @@ impl<T: 'static> Behind<T> {
         self.last.borrow().clone()
     }
 
-    /// Waits for the read in progress, for at most [`PATIENCE`].
     async fn settled(&self) {
         let mut is_reading = self.is_reading.subscribe();
         let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;
@@ -157,7 +154,7 @@ impl<T: 'static> Behind<T> {
         self.changes_read.get() == self.changes.get()
     }
 
-    /// Marks the value as outdated after a change. Pages then wait for the next read, for up to [`PATIENCE`].
+    /// Marks the value as outdated. Pages then wait up to [`PATIENCE`] for the next read.
     pub(super) fn outdate(&self) {
         self.changes.set(self.changes.get() + 1);
     }

@@ -40,7 +40,6 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 #[template(path = "functions.html")]
 struct FunctionsPage {
     frame: Frame,
-    /// The list of attached functions.
     attachments: Layout,
     /// The reason why the list is incomplete; `None` if it is complete.
     unread: Option<Text>,
@@ -75,7 +74,6 @@ struct FunctionPage<'d> {
     detach: String,
 }
 
-/// A function's retry policy, and the schedule of its retries.
 struct PolicyShown {
     settings: figure::Table,
     chart: Chart,
@@ -122,7 +120,6 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-/// Returns a table of a function's waiting events.
 async fn waiting(console: &Console, name: &FunctionName) -> Waiting<Table> {
     let wanted = WaitingFilter { functions: vec![name.clone()], ..WaitingFilter::default() };
     let listing = Listing { wanted, ..Listing::default() };
@@ -140,7 +137,6 @@ async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEn
     PolicyShown { settings, chart: drawn.expect("BUG: a schedule could not be drawn") }
 }
 
-/// A table of the policy's settings: each name, its value, and where the value comes from.
 fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> figure::Table {
     let rows: Vec<[String; 3]> =
         Setting::of_functions().filter_map(|setting| row(deployment, entry, setting)).collect();

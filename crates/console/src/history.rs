@@ -9,7 +9,7 @@ use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// Colour and style of each line of a chart. The styles are distinct even without colours.
+/// The lines are distinct even without colours.
 const STYLES: [(RGBColor, LineStyle); 3] =
     [(BLUE, LineStyle::Thick), (GREEN, LineStyle::Dashed), (ORANGE, LineStyle::Thin)];
 
@@ -40,7 +40,7 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// Returns the tooltip text for each step of the series, with the counts of the step.
+/// The tooltip of each step.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {

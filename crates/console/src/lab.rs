@@ -22,12 +22,11 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
-/// Fields of the form that are always shown. The other fields are collapsed at first.
+/// Fields that are always shown. The others are collapsed at first.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
-/// The outage that is simulated if the form's outage field is empty.
 const DEFAULT_OUTAGE: &str = "3h";
-/// Outages to choose from: each button's label, and the fields that the button sets.
+/// Label of each button, and the fields that the button sets.
 const PRESETS: [(&str, &[(&str, &str)]); 4] = [
     ("15 minutes", &[("outage", "15m")]),
     ("3 hours", &[("outage", DEFAULT_OUTAGE)]),
@@ -79,7 +78,7 @@ const GOAL: [Given; 2] = [
 const TAB: &str = "tab";
 const BESIDE: &str = "beside";
 const DEPLOYED: &str = "deployed";
-/// A field of the lab's form, as the page shows it.
+
 struct Input {
     name: &'static str,
     label: String,
@@ -102,11 +101,11 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// For each outage to choose from, its button's label and path, and true if the page shows this outage now.
+    /// Each button's label and path, and true if the page shows this outage now.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
-    /// True if a field that is not always shown has a value other than its default.
+    /// True if a collapsed field has a value other than its default.
     has_more: bool,
     /// The name of the policy that the form's policy is compared with.
     other: &'static str,
@@ -117,7 +116,6 @@ struct LabPage {
     /// The policy for the operator to paste: as stack parameters, and as properties of the CDK construct. `None` for
     /// the default policy.
     pasted: Option<(String, String)>,
-    /// Progress of the simulation, in percent.
     percent: u64,
     /// The result of the simulation; `None` while it runs.
     answer: Option<Arc<Result<LabResults, String>>>,
@@ -164,8 +162,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Returns a button that sets an outage and keeps the policy and the load. The three values are the button's label, its
-/// path, and whether the page already shows this outage.
+/// Returns a button that sets an outage and keeps the form's other fields. See [`LabPage::presets`].
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));
@@ -174,13 +171,11 @@ fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'stat
     (words, format!("/lab?{}", chosen.to_query()), is_shown)
 }
 
-/// Returns the inputs for the run and for the policy, including those that are always shown.
 fn inputs(fields: &Fields) -> impl Iterator<Item = Input> {
     let run = RUN.into_iter().map(|given| input(given, fields));
     run.chain(POLICY.into_iter().map(|flag| policy_input(flag, fields)))
 }
 
-/// Keeps only the inputs that are not always shown.
 fn others(inputs: impl IntoIterator<Item = Input>) -> Vec<Input> {
     inputs.into_iter().filter(|input| !MAIN.contains(&input.name)).collect()
 }
@@ -215,7 +210,6 @@ fn policy_input(flag: &'static str, fields: &Fields) -> Input {
     }
 }
 
-/// The deployment's retry policy, as command-line flags.
 fn flags_of(deployment: &Deployment) -> PolicyFlags {
     let set = |flag: &&str| deployment.variables.get(&variable(flag)).filter(|value| !value.is_empty());
     let given: Vec<(&str, String)> =
@@ -223,7 +217,6 @@ fn flags_of(deployment: &Deployment) -> PolicyFlags {
     PolicyFlags::default().with(given.iter().map(|(flag, value)| (*flag, value.as_str())))
 }
 
-/// The form's policy, as stack parameters and as properties of the CDK construct. `None` for the default policy.
 fn pasted(fields: &Fields) -> Option<(String, String)> {
     let given: Vec<DeployedSetting> = POLICY
         .iter()
@@ -234,7 +227,6 @@ fn pasted(fields: &Fields) -> Option<(String, String)> {
     (!given.is_empty()).then(|| lines(&given))
 }
 
-/// The commands that compute what the form requests.
 fn words_of(fields: &Fields) -> Words {
     let flag = |name: &str| fields.get(name).map(|value| format!("--{name}={value}"));
     let words = |command: &str, names: &mut dyn Iterator<Item = &'static str>| {

@@ -26,7 +26,6 @@ use crate::history;
 use crate::page::{Frame, Problem, Visit, ok, page};
 use crate::response::encoded;
 
-/// Maximum number of functions in the table.
 const MOST_FUNCTIONS: usize = 50;
 /// If all of a function's waiting events are due within this many seconds, the page does not offer *Retry now*.
 const SOON: u64 = 60;
@@ -42,7 +41,6 @@ struct Overview {
     tiles: Vec<Tile>,
     /// Facts that must not be overlooked: pauses, requests, and whatever is wrong.
     loud: Vec<Fact>,
-    /// The facts about the deployment that are not in `loud`.
     quiet: Vec<Fact>,
     /// Name of each open pause, and the path of the page for ending it.
     pauses: Vec<(String, String)>,
@@ -62,7 +60,6 @@ struct Tile {
     href: Option<&'static str>,
 }
 
-/// The functions, and what happened in the last hour, according to the handler's log.
 struct Table {
     rows: Vec<Row>,
     last_hour: LastHour,
@@ -70,7 +67,7 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// Changes over the last hour, according to the handler's log, in the large numbers at the top of the page.
+/// Changes over the last hour, according to the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
     /// The change in the number of waiting events.
@@ -81,7 +78,6 @@ struct LastHour {
     dead_lettered: u64,
 }
 
-/// A function in the table.
 struct Row {
     name: String,
     href: String,
@@ -97,8 +93,7 @@ struct Row {
     /// Path of the plan to retry the function's events now; `None` if no event is waiting, if all are due soon, or if
     /// the function is paused.
     retry: Option<String>,
-    /// The button *Pause* or *Resume* with its path; `None` if the function is paused, but only together with other
-    /// functions (by a pause for every function or for a pattern).
+    /// The button *Pause* or *Resume*, and its path; `None` if the pause also covers other functions.
     pause: Option<(&'static str, String)>,
 }
 
@@ -109,7 +104,7 @@ struct Spark {
     words: String,
 }
 
-/// A bar in a small chart, in the chart's own units, with its CSS class.
+/// A bar in a small chart, in SVG units.
 struct Bar {
     x: usize,
     y: u64,
@@ -160,7 +155,6 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Returns true for a fact that must not be overlooked: a problem, a warning or an operator's request.
 fn is_loud(fact: &Fact) -> bool {
     tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }
@@ -182,7 +176,6 @@ fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile
     }
 }
 
-/// A pause's name, and the path of the page for ending it.
 fn resume(open: &OpenPause) -> (String, String) {
     let target = open.pause.target.to_string();
     let name = target.parse().map_or_else(|_| target.clone(), |function| command_name(&target, &function));
@@ -221,7 +214,6 @@ impl LastHour {
     }
 }
 
-/// Builds the table of functions from the handler's log.
 async fn functions(console: &Console) -> Waiting<Table> {
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
@@ -268,8 +260,7 @@ impl Row {
         }
     }
 
-    /// Gives a paused function the button *Resume* if an open pause covers this function alone, and no button if the
-    /// pause also covers other functions.
+    /// Gives a paused function the button *Resume* only if an open pause covers this function alone.
     fn resume_if(&mut self, open: &[(String, String)]) {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);
@@ -328,7 +319,7 @@ fn moment(shown: String, at: Timestamp) -> Text {
 }
 
 impl Spark {
-    /// Distance from the top of the chart to its middle, and from its middle to the bottom, in SVG units.
+    /// Half the chart's height, in SVG units.
     const MIDDLE: u64 = 12;
 
     fn of(steps: &[Step]) -> Self {

@@ -35,7 +35,6 @@ pub(super) const NAVIGATION: [(&str, &str, char); 7] = [
     ("/lab", "Policy lab", 'l'),
 ];
 
-/// The form field with the browser session's form secret.
 const SECRET: &str = "secret";
 
 pub(super) fn routes() -> Router<Console> {
@@ -46,7 +45,7 @@ pub(super) fn routes() -> Router<Console> {
         .fallback(handler(async |_| Err(Problem::Missing)))
 }
 
-/// A GET route for a page that only reads. All other methods are refused.
+/// A GET route for a page that only reads.
 pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -137,7 +136,6 @@ impl Visit {
         Self { console, session: session.expect("BUG: a request without a session"), request, is_form }
     }
 
-    /// The fields in the query of the request's address.
     pub(super) fn query(&self) -> Fields {
         let query = Query::try_from_uri(self.request.uri());
         Fields(query.map(|Query(fields)| fields).unwrap_or_default())
@@ -153,8 +151,7 @@ impl Visit {
         percent_decode_str(segment).decode_utf8_lossy().into_owned()
     }
 
-    /// Takes the HTTP request out of the visit, for a page that receives a file. The page's handler must check the form
-    /// secret with [`has_secret`](Self::has_secret) before changing anything.
+    /// Takes the HTTP request out of the visit, for a page that receives a file.
     pub(super) fn take_request(&mut self) -> Request {
         std::mem::replace(&mut self.request, Request::new(Body::empty()))
     }
@@ -233,7 +230,7 @@ impl Fields {
         values.filter(|value| !value.is_empty())
     }
 
-    /// The values of these fields. Refuses a form that lacks one of them.
+    /// Refuses a form that lacks one of these fields.
     pub(super) fn required<const N: usize>(&self, names: [&str; N]) -> Result<[&str; N], Problem> {
         let values: Vec<&str> = names.iter().filter_map(|name| self.get(name)).collect();
         values.try_into().map_err(|_| Problem::incomplete())
@@ -249,13 +246,11 @@ impl Fields {
         self.get(name).map(read).transpose().map_err(|why| format!("{label}: {why}"))
     }
 
-    /// A copy of the fields in which the field `name` has this value.
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let others = self.0.iter().filter(|(other, _)| other != name).cloned();
         Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
     }
 
-    /// A copy without the fields that have these names.
     pub(super) fn without(&self, names: &[&str]) -> Self {
         Self(self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect())
     }
@@ -265,14 +260,13 @@ impl Fields {
         Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
     }
 
-    /// The fields as the query of an address, percent-encoded.
     pub(super) fn to_query(&self) -> String {
         let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         pairs.collect::<Vec<_>>().join("&")
     }
 }
 
-/// The data for the frame around every page: the title, the navigation, and the state of the console.
+/// Data for the frame around every page.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) title: String,
@@ -285,10 +279,8 @@ pub(super) struct Frame {
     /// Time when the figures were read, for a page that does not refresh them; otherwise `None`.
     pub(super) figures_of: Option<Text>,
     pub(super) read_only: bool,
-    /// The form secret, for the hidden field of each form.
     pub(super) secret: String,
-    /// True if the page may reload itself. A page that answers a POST must not, because reloading would send the form
-    /// again.
+    /// True if the page may reload itself.
     pub(super) refreshes: bool,
     /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
     counts: Option<Counts>,
@@ -304,7 +296,6 @@ impl Frame {
         Self { figures_of: Some(at.into()), ..self }
     }
 
-    /// Returns true if this is the page at `path`.
     pub(super) fn is_at(&self, path: &str) -> bool {
         self.path == path
     }
@@ -325,7 +316,6 @@ impl Frame {
     }
 }
 
-/// A page as a response with status 200.
 pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page))
 }
@@ -334,7 +324,6 @@ pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
 #[derive(Debug)]
 pub(super) enum Problem {
     Missing,
-    /// The request was refused, with this status and explanation.
     Refused(StatusCode, String),
     /// Reading the account failed, so the page has nothing to show.
     Account(Failure),
@@ -354,7 +343,6 @@ struct ProblemPage {
 }
 
 impl Problem {
-    /// The problem for a request that makes no sense. `why` is the reason.
     pub(super) fn bad_request(why: impl Into<String>) -> Self {
         Self::Refused(StatusCode::BAD_REQUEST, why.into())
     }

@@ -42,7 +42,6 @@ async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
     Ok(go_to(&page_of(&visit.segment(2))))
 }
 
-/// The change with the id in the request's path.
 fn found(visit: &Visit) -> Result<Rc<Work>, Problem> {
     visit.console.works.get(&visit.segment(2)).ok_or(Problem::Missing)
 }

@@ -34,7 +34,6 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The command lines, for the operator to copy.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |words: &Vec<String>| command_line(words.iter().map(String::as_str));
         std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
@@ -46,7 +45,6 @@ impl Words {
     }
 }
 
-/// Results of the commands that a lab form requests.
 pub(super) struct LabResults {
     pub(super) beside: Beside,
     pub(super) recommended: Option<Recommended>,
@@ -70,9 +68,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. A new
-    /// simulation stops the tab's previous one. Returns the percentage that is done and, if the simulation ends within
-    /// [`PATIENCE`], its result.
+    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. Returns the
+    /// percentage that is done and, if the simulation ends within [`PATIENCE`], its result.
     pub(super) async fn answer(
         &self,
         tab: &str,
@@ -160,7 +157,7 @@ impl Seen {
     }
 }
 
-/// Reports the progress of one of the simulation runs that a form requests.
+/// Reports the progress of one simulation run.
 struct Watch<'s> {
     seen: &'s Seen,
     number: usize,

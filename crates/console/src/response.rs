@@ -19,7 +19,6 @@ pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) ->
     (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// Percent-encodes a string for use in an address.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -28,7 +28,6 @@ async fn search(visit: Visit) -> Result<Response, Problem> {
     }))
 }
 
-/// The possible meanings of a search text.
 pub(super) enum Searched {
     /// The name of a function, in the form that commands accept.
     Function(String),
@@ -39,7 +38,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Finds what a search text refers to. Ignores letter case in the names of errors.
+/// Ignores letter case in the names of errors.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

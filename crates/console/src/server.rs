@@ -1,7 +1,7 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves only one request, which limits the connection's time and memory. At most 32 connections are
-//! open at a time, which is enough for one user.
+//! Each connection serves only one request, which limits its time and memory. At most 32 connections are open at a
+//! time, which is enough for one user.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -36,8 +36,7 @@ use comeback_operate::clock::now;
 pub(super) const CONNECTIONS: usize = 32;
 /// Longest wait for a request's headers. Browsers send headers immediately.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest time without any data while a request's body is being received. A form arrives immediately, but an upload
-/// through a tunnel may stall for a while.
+/// Longest pause while a request's body is being received. An upload through a tunnel may stall for a while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// Longest time for one request and its answer. A page that searches a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
@@ -75,7 +74,6 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
     }
 }
 
-/// Reads one request from a connection and writes the answer.
 async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let service = service_fn(async |request: hyper::Request<Incoming>| {
         Ok::<_, std::convert::Infallible>(answer(request.map(in_time), router, access).await)
@@ -90,7 +88,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
-/// A request body that fails if the browser pauses for [`SILENT_FOR`] before it has sent the whole body.
+/// Fails if the browser pauses for [`SILENT_FOR`] before it has sent the whole body.
 fn in_time(body: Incoming) -> Body {
     Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
         let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;
@@ -99,7 +97,6 @@ fn in_time(body: Incoming) -> Body {
     }))
 }
 
-/// Answers a request with a page. Refuses a request that breaks the server's rules or has no session.
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
@@ -125,8 +122,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks the rules that apply to every request, with or without a session: a local host name, the method (GET or POST)
-/// and, for POST, the origin of the form.
+/// Checks the rules for every request: a local host name, the method (GET or POST) and, for POST, the form's origin.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {
@@ -162,8 +158,8 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page at `host`, a host and port. Browsers send the host and port of the page
-/// with every form, in the `Origin` header.
+/// Returns true if a form was sent from a page at `host`, a host and port. Browsers send the page's origin with every
+/// form.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

@@ -24,7 +24,6 @@ struct Opening {
     url: String,
 }
 
-/// Prints the console's address, opens the browser, and prints an address with a fresh code each time Enter is pressed.
 pub(super) fn announce(address: SocketAddr, opens_browser: bool, access: &Rc<Access>) {
     anstream::println!("The console is at http://{address}");
     let is_open = opens_browser && open(address, access);
@@ -46,7 +45,7 @@ fn print_way_in(address: SocketAddr, access: &Access) {
     anstream::println!("Open within a minute; works once: http://{address}{path}");
 }
 
-/// Opens the browser. Returns false if no browser could be opened.
+/// Returns false if no browser could be opened.
 fn open(address: SocketAddr, access: &Access) -> bool {
     let opened = private_file(format!("http://{address}{}", access.way_in(now())))
         .map_err(|problem| problem.to_string())
@@ -83,7 +82,6 @@ fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
     Ok((folder, path))
 }
 
-/// Removes the folder with the private file once a browser has signed in or the file's code has expired.
 async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = tokio::time::timeout(FILE_FOR, used).await;
     // If the folder cannot be removed, it stays among the user's own temporary files, with a code that no longer works.

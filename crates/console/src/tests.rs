@@ -35,7 +35,6 @@ const HERE: &str = "127.0.0.1:7070";
 /// answered with 404.
 const STOP: &str = "/progress/1/stop";
 
-/// A server under test, with the session of a signed-in browser.
 pub(super) struct Setting {
     pub(super) console: Console,
     router: Router,
@@ -54,12 +53,10 @@ pub(super) struct Sent {
     body: String,
 }
 
-/// A snapshot of an account that has only these dead-letters.
 pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Snapshot {
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
 
-/// The address of the tests' sample deployment.
 pub(super) fn address() -> Address {
     Address { which: Which::Stack("comeback".into()), region: None, profile: None }
 }
@@ -90,7 +87,6 @@ impl Setting {
         }
     }
 
-    /// A POST to `path` with these fields, as a page of the console would send it.
     pub(super) fn form_of(&self, path: &str, fields: &str) -> Sent {
         let form = self.form();
         Sent { path: path.into(), body: format!("{}&{fields}", form.body), ..form }
@@ -100,7 +96,7 @@ impl Setting {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
-    /// Sends a request and returns the response. Asserts the headers that every response must have.
+    /// Asserts the headers that every response must have.
     pub(super) async fn response(&self, sent: Sent) -> Response {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));
@@ -127,7 +123,6 @@ impl Setting {
         answer
     }
 
-    /// The response's status and body.
     pub(super) async fn answer(&self, sent: Sent) -> (StatusCode, String) {
         let answer = self.response(sent).await;
         let status = answer.status();
@@ -142,7 +137,6 @@ impl Setting {
     }
 }
 
-/// The value of a hidden field in a page's HTML.
 pub(super) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
     rest.split('"').next().unwrap_or_default()

@@ -44,12 +44,10 @@ const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    /// The filled-in fields of the filter, unparsed.
     filter: Fields,
     chips: Vec<Chip>,
     /// True if the page offers to act on all events that match the filter.
     offers_all: bool,
-    /// Reason why the filter was refused; `None` if the filter was accepted.
     refused: Option<String>,
     report: Waiting<Shown>,
     /// Numbers of messages in the retry queue, shown if the handler's log could not be read.
@@ -61,7 +59,7 @@ impl WaitingPage {
         self.filter.get(name).unwrap_or_default()
     }
 
-    /// Returns the heading of a column of actions. This is `head` or, in a read-only console, an empty heading.
+    /// The heading of a column of actions; empty in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
@@ -74,7 +72,7 @@ struct Chip {
 }
 
 impl Chip {
-    /// Returns a [`Chip`] for each active filter. The start and the end of a range of due times share a chip.
+    /// The start and the end of a range of due times share a chip.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -105,12 +103,10 @@ fn moment(text: &str) -> Text {
     millis(text).map_or_else(|| text.into(), Text::from)
 }
 
-/// The path of the page of waiting events, with `fields` as its query.
 fn address(fields: &Fields) -> String {
     format!("/waiting?{}", fields.to_query())
 }
 
-/// A report on waiting events, with the texts and addresses that the page needs.
 struct Shown {
     found: String,
     /// Number of all waiting events, including those that do not match the filter; empty if no event waits.
@@ -120,8 +116,7 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// Actions on each group in the table; `None` for a group that combines several functions. Groups are combined if
-    /// there are too many to list separately.
+    /// Actions on each group; `None` for a group that combines several functions because there are too many to list.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
@@ -133,7 +128,6 @@ struct Shown {
     next: Option<String>,
 }
 
-/// Paths and titles of the buttons beside a group of waiting events.
 struct GroupActions {
     function: String,
     retry: String,
@@ -181,7 +175,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
 }
 
 /// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan's address contains the
-/// filter; otherwise, it contains the keys of the events.
+/// filter; otherwise, it contains the keys.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let path = match fields.get("do") {
@@ -207,7 +201,6 @@ async fn chosen(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&format!("{path}?{}", asked.to_query())))
 }
 
-/// Numbers of waiting and due messages in the retry queue; empty if the status could not be read.
 async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     let Ok(status) = console.status().await.value else { return Vec::new() };
     let counts = status.facts().into_iter().filter(|fact| [WAITING, DUE].contains(&fact.title));
@@ -215,15 +208,14 @@ async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     counts.map(|fact| (fact.title, line(&fact))).collect()
 }
 
-/// One page of the list of waiting events, with the filter and page number from its address.
+/// A page of the list: the filter and page number from its address.
 struct PageOf<'a> {
     fields: &'a Fields,
     number: usize,
 }
 
 impl PageOf<'_> {
-    /// Returns the selection of events to list: the filter in the address, and the range of matching events on this
-    /// page. The error names the invalid field.
+    /// Returns the filter, and the range of matching events on this page. The error names the invalid field.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;
@@ -273,7 +265,6 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.kind.title())).and(request.line())
 }
 
-/// A table of a report's groups, with the reasons why the events in each group are waiting.
 pub(super) fn groups(report: &Report<'_>) -> Table {
     let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
@@ -303,7 +294,6 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
     let names: Vec<String> =
         returns.functions.iter().map(|it| it.target.map_or("others", shown_name).to_owned()).collect();
-    // The last colour is for all other functions together.
     let colour = |index: usize| match returns.functions[index].target {
         Some(_) => COLOURS[index],
         None => COLOURS[COLOURS.len() - 1],
@@ -355,8 +345,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns an item for each period with events: the tooltip text with the period's counts, and the path of the page
-/// that lists the period's events.
+/// Returns the tooltip of each period with events, and the path of the list of these events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

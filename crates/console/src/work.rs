@@ -20,7 +20,6 @@ const KEPT: usize = 20;
 /// Time for which every page shows a line about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
-/// A question to the operator about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
@@ -59,17 +58,12 @@ impl PageScreen {
         Self { agreed: RefCell::new(Some(digest.to_owned())), ..Self::default() }
     }
 
-    /// Adds a part of the change's output to the change's page.
     pub(super) fn show(&self, layout: Layout) {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Checks that the operator has agreed to `question` about the plan that `identity` identifies. An operator's
-    /// agreement counts for only one question.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the operator has not agreed.
+    /// Fails unless the operator has agreed to `question` about the plan that `identity` identifies. An agreement
+    /// counts for only one question.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
         let digest = Question::about(question, identity).digest;
         self.is_plan_new.set(self.agreed.take() != Some(digest));
@@ -80,7 +74,6 @@ impl PageScreen {
         self.layout.borrow().clone()
     }
 
-    /// Returns true if the operator has not agreed to the plan that the change would have performed.
     pub(super) fn is_plan_new(&self) -> bool {
         self.is_plan_new.get()
     }
@@ -108,7 +101,7 @@ pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: Summary,
     stop: watch::Sender<bool>,
-    /// Result of the change and the moment when it ended; empty while the change is being performed.
+    /// Result of the change, and the moment when it ended; empty until then.
     ended: OnceCell<(Result<(), Failure>, Instant)>,
     /// True if the change's page was shown after the change had ended.
     is_seen: Cell<bool>,
@@ -137,7 +130,6 @@ impl Work {
         *self.stop.borrow()
     }
 
-    /// Records that the operator has seen the result.
     pub(super) fn see(&self) {
         self.is_seen.set(self.has_ended());
     }
@@ -156,13 +148,13 @@ impl Work {
         Some(Toast { path, title: self.summary.title.clone(), state, tone })
     }
 
-    /// Asks the change to stop. This is the equivalent of Ctrl-C in a terminal. Has no effect if the change has ended.
+    /// Asks the change to stop, like Ctrl-C in a terminal.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
 }
 
-/// Returns the failure for a task that panicked. The panic's message is on the terminal.
+/// The panic's message is on the terminal.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
@@ -197,7 +189,7 @@ impl Summary {
     }
 }
 
-/// Path of the page about the change with this id. The id comes from a form, so it may be any text.
+/// The id comes from a form, so it may be any text.
 pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }
@@ -244,7 +236,6 @@ impl Works {
         go_to(&path)
     }
 
-    /// A line about each change that is in progress or has just ended, except the change shown at the path `shown`.
     pub(super) fn toasts(&self, shown: &str) -> Vec<Toast> {
         let works = self.by_id.borrow();
         let others = works.iter().map(|(id, work)| (page_of(id), work));
@@ -301,14 +292,13 @@ mod tests {
         Summary { agreed: agreed.into(), ..Summary::new("Discard", "/dead/discard?plan=yes", "/dead") }
     }
 
-    /// A test change. It asks the operator to agree to the plan, and then adds one to `done`.
+    /// Asks the operator to agree to the plan, and then adds one to `done`.
     async fn change(screen: Rc<PageScreen>, plan: &str, done: Rc<Cell<u32>>) -> Result<(), Failure> {
         screen.agree("delete them?", plan)?;
         done.set(done.get() + 1);
         Ok(())
     }
 
-    /// The digest of the question about the plan `plan`.
     fn shown(plan: &str) -> String {
         Question::about("delete them?", plan).digest
     }

@@ -12,7 +12,6 @@ use siphasher::sip::SipHasher13;
 
 use crate::strategy::{BASE_MS, Strategy};
 
-/// Duration and number of calls of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Race {
     /// Milliseconds from the run's start until the last client has its answer.
@@ -28,8 +27,7 @@ pub struct Write {
     pub at_ms: f64,
     /// The client that sent the write, numbered from 0.
     pub client: u32,
-    /// True if the server accepted this write. The server accepts a write unless it has accepted another write since
-    /// the client's read.
+    /// True if the server accepted this write.
     pub accepted: bool,
 }
 
@@ -76,10 +74,8 @@ impl Draws for Stream {
 
 /// Simulates one run, with one event per call. `reference::run` simulates the same run with one event per message.
 ///
-/// When a write arrives, the server accepts it unless it has accepted another write since the client's read. One event
-/// therefore covers all steps between two writes of a client: answer, wait, read, version and write. A run has a
-/// quarter as many events as a run of `reference::run`. Both functions simulate the same model, but they draw the
-/// random numbers in different orders.
+/// One event covers all steps between two writes of a client, so a run has a quarter as many events as a run of
+/// `reference::run`. Both functions simulate the same model, but they draw the random numbers in different orders.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -117,8 +113,7 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// Returns the arrival time of the write that follows a read. One hop brings the version back, and another carries the
-/// write.
+/// One hop brings the version back, and another carries the write.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)
 }

@@ -9,7 +9,7 @@ use rand_mt::Mt;
 use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
-/// A message between a client and the server. Each client has exactly one message in transit.
+/// Each client has exactly one message in transit.
 #[derive(Clone, Copy)]
 enum Packet {
     Read,
@@ -87,14 +87,13 @@ impl CPython {
         Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })
     }
 
-    /// Returns a number that is at least 0 and less than 1, like `random.random()`: 53 random bits from two draws.
+    /// Like `random.random()`: 53 random bits from two draws.
     fn random(&mut self) -> f64 {
         let (high, low) = (self.0.next_u32() >> 5, self.0.next_u32() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Returns a normally distributed number, like `random.normalvariate(mean, deviation)`. The method is Kinderman and
-    /// Monahan's ratio of uniform deviates.
+    /// Like `random.normalvariate(mean, deviation)`: Kinderman and Monahan's ratio of uniform deviates.
     fn normalvariate(&mut self, mean: f64, deviation: f64) -> f64 {
         loop {
             let u1 = self.random();
@@ -112,7 +111,7 @@ impl Draws for CPython {
         self.normalvariate(HOP_MEAN_MS, HOP_DEVIATION_MS).abs()
     }
 
-    /// Returns a uniformly distributed number, like `random.uniform(low, high)`.
+    /// Like `random.uniform(low, high)`.
     fn uniform(&mut self, _client: u32, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random()
     }

@@ -87,7 +87,6 @@ async fn partly_throttled() {
     }
 }
 
-/// Prints the peak memory of a delivery through a service that accepts every entry.
 async fn memory(how: &str, entries: usize) {
     let service = Metered::new(SQS_SEND, 0.0, f64::INFINITY);
     let sender = Sender::over(&service, tokio::time::sleep);

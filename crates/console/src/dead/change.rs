@@ -24,7 +24,7 @@ pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
 }
 
-/// A change to dead-letters: a redrive or a discard.
+/// A redrive or a discard.
 #[derive(Debug)]
 struct Change {
     path: &'static str,
@@ -63,7 +63,6 @@ const RETARGET: Input = Input::new(
     Argument::Flag("--retarget"),
 );
 
-/// The operator's choices in a form for a redrive or a discard.
 struct FormChoices {
     selection: Selection,
     fields: Fields,
@@ -168,8 +167,7 @@ impl Change {
         })
     }
 
-    /// Returns the redrive or discard that the form requests, with the selected dead-letters. Fails if the form was not
-    /// made from the newest scan.
+    /// Returns the requested change. Fails if the form was not made from the newest scan.
     fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -190,8 +188,8 @@ impl Change {
         }))
     }
 
-    /// Returns the command that makes the same change. If the command's filter may also select other dead-letters, the
-    /// command has the flag `--dry-run`. `None` if no filter selects the chosen dead-letters.
+    /// Returns the command that makes the same change, with `--dry-run` if it may also select other dead-letters.
+    /// `None` if no filter selects the chosen dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {
@@ -247,7 +245,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     flags.iter().all(|flag| shown(flag) == *flag).then_some((flags, is_exact))
 }
 
-/// Returns true if `typed` is the number `count`, with or without the separators that the page shows.
+/// Returns true if `typed` is `count`, with or without thousands separators.
 fn is_count(typed: &str, count: usize) -> bool {
     let typed = typed.trim();
     typed == count.to_string() || typed == grouped(count as u64)

@@ -36,12 +36,11 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// Facts about the dead-letter. Until the dead-letter is read again, these are only the facts in the snapshot.
+    /// Only the facts in the snapshot until the dead-letter is read again.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
 
-/// The part of a dead-letter that the operator wants to see or edit once it has been read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShownPart {
     Details,
@@ -72,8 +71,8 @@ impl ShownPart {
     }
 }
 
-/// The payload for the operator to edit; `None` if the dead-letter has no payload. Control and bidirectional characters
-/// become JSON escapes, which leaves the payload's meaning unchanged.
+/// The payload for editing; `None` if the dead-letter has no payload. Control and bidirectional characters become JSON
+/// escapes with the same meaning.
 fn editable(dead_letter: &DeadLetter) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
@@ -108,8 +107,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 }
 
 /// Reads the queue until the dead-letter is found. The read continues even if the browser disconnects, so that all
-/// received dead-letters become visible again. Redirects to a page with the result, so that the address contains no
-/// payload and the browser's Back button does not send the form again.
+/// received dead-letters become visible again. Redirects to the result, so the address contains no payload and the
+/// browser's Back button does not send the form again.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -133,8 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// After a dead-letter is read again, the address of its page contains a one-time name instead of the payload. Only
-    /// the result of the latest read is kept.
+    /// The address contains a one-time name, not the payload. Only the latest result is kept.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

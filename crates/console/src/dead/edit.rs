@@ -33,16 +33,13 @@ struct EditPage {
     frame: Frame,
     scan: String,
     id: String,
-    /// Path of the dead-letter's page.
     path: String,
-    /// The payload as the operator typed it.
     typed: String,
     plan: Result<Plan, String>,
     /// One-time id of the form for exporting the dead-letter.
     export: String,
 }
 
-/// The plan of the redrive with the typed payload, which must be JSON.
 struct Plan {
     offer: Offer,
     payload: NewPayload,
@@ -50,7 +47,6 @@ struct Plan {
     command: Option<String>,
 }
 
-/// A redrive of the dead-letter `id` from the scan `scan`, with a different payload.
 fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result<Asked, Failure> {
     let chosen = Chosen::Selected(console.dead.snapshot_of(Some(scan))?, Selection::one(id));
     Ok(Asked::new(|operator| Redrive { payload: Some(payload), ..Redrive::new(operator, chosen) }))
@@ -107,8 +103,8 @@ mod tests {
     use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// Sets up an account with two dead-letters, and a console for the account. Also returns the form fields that
-    /// select the first dead-letter, and the key of the first dead-letter.
+    /// Returns an account with two dead-letters, its console, the form fields for the first dead-letter, and that
+    /// dead-letter's key.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

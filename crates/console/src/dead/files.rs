@@ -1,9 +1,8 @@
 //! Files that contain dead-letters: exports for the browser to download, and uploads to import.
 //!
 //! The files are in the folder where the server was started. Only the user who started the server can read them. If the
-//! server is stopped, it leaves the same files behind as a killed command would, and `comeback dead import` can
-//! continue from these files. An upload is named after a digest of its content, so that uploading the same file again
-//! continues the import.
+//! server is stopped, it leaves the same files as a killed command, and `comeback dead import` can continue from them.
+//! An upload is named after a digest of its content, so uploading the same file again continues the import.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -34,7 +33,7 @@ use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Number of bytes of a download that are held in memory at a time.
+/// Bytes of a download that are held in memory at a time.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -46,7 +45,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/dead/import", page(plan).merge(form(import)))
 }
 
-/// Makes the name of a new file of dead-letters, such as `discarded-20261126-173500-145.jsonl`.
+/// Returns a name such as `discarded-20261126-173500-145.jsonl`.
 pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     let digits: String = now.to_string().chars().filter(char::is_ascii_digit).collect();
     let (day, time) = digits.split_at(digits.len().min(8));

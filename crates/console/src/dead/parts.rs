@@ -20,14 +20,12 @@ use crate::page::{Fields, Problem};
 use crate::response::{encoded, go_to};
 use crate::work::{Summary, page_of};
 
-/// Returns the newest snapshot, or refuses the request if no scan has finished.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     let why = "No scan has finished: start one on the Dead-letters page.";
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action at `path`. Refuses the request if another action is
-/// reading the queue.
+/// Reserves the dead-letter queue for the action at `path`.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";
@@ -60,26 +58,22 @@ where
     }))
 }
 
-/// The time left until `at`, as text.
 pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
     let left = at.since(now);
     let shown = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
     Piece::Moment { shown, at }.into()
 }
 
-/// A table of dead-letters, with the time left until SQS deletes each of them.
 pub(super) fn table(snapshot: &Snapshot, rows: &[&Row], now: Timestamp) -> Table {
     let mut table = snapshot.table(rows, now);
     table.add("SQS deletes it", rows.iter().map(|row| until(expires(row.sent), now)));
     table
 }
 
-/// Path of the page of one dead-letter.
 pub(super) fn path(row: &Row) -> String {
     format!("/dead/each/{}", encoded(&row.message_id))
 }
 
-/// The dead-letters selected by the fields of a form or of an address.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     let ids: BTreeSet<String> = fields.all("dead_letter").map(ToOwned::to_owned).collect();
     match (fields.get("group"), ids.is_empty()) {

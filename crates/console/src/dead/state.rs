@@ -22,17 +22,17 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The one-time name of the dead-letter that was most recently read again, and the dead-letter itself.
+    /// The dead-letter that was last read again, with its one-time name.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
-/// A dead-letter that was read again because the operator requested it.
+/// A dead-letter that the operator asked to read again.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
     /// A heading, and the text below it: the payload, or the message's body if no event was found in the message.
     /// `None` unless the operator requested the text.
     pub(super) text: Option<(&'static str, String)>,
-    /// The payload, formatted, for the operator to edit. `None` unless the operator asked to edit the payload.
+    /// The formatted payload. `None` unless the operator asked to edit it.
     pub(super) editable: Option<String>,
     pub(super) problem: Option<Text>,
 }
@@ -71,8 +71,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// Returns the newest snapshot. Fails unless `scan`, the snapshot id that a form contains, is the id of this
-    /// snapshot.
+    /// Returns the newest snapshot. Fails unless `scan` is its id.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -102,12 +101,11 @@ impl Dead {
         }
     }
 
-    /// Returns the path of the page about the action that is reading the queue; `None` if no action reads it.
     pub(super) fn under_way(&self) -> Option<String> {
         self.under_way.borrow().clone()
     }
 
-    /// Returns the names of the files with dead-letters that this server has written.
+    /// Names of the files that this server has written.
     pub(crate) fn files(&self) -> Vec<String> {
         self.files.borrow().clone()
     }

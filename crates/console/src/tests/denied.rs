@@ -36,7 +36,6 @@ pub(super) async fn sample() -> SimulatedAws {
     aws
 }
 
-/// Returns a console for the account `aws`, after writing `lines` to the handler's log.
 pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: bool) -> Setting {
     let at = aws.time();
     for line in lines {
@@ -47,7 +46,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     Setting::of(console).await
 }
 
-/// Returns a console for the sample account. The operator lacks permission for the API actions `actions`.
+/// The operator lacks permission for the API actions `actions`.
 pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
     let aws = sample().await;
     actions.iter().for_each(|action| aws.deny(action));
