@@ -31,21 +31,17 @@ pub(crate) struct Board<E, R> {
     pub(crate) counts: Counts,
 }
 
-/// The delivery's counts so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Number of entries taken from the input.
     pub(crate) entries: usize,
-    /// Number of API calls made.
     pub(crate) calls: u64,
     /// Number of calls that resent at least one entry.
     pub(crate) retries: u64,
 }
 
-/// Outcome of one entry: sent, or left undelivered with an error.
 pub(crate) type Settled<E, R> = Result<Sent<R>, Left<E>>;
 
-/// An entry that has no outcome yet, and the number of calls that have carried it.
+/// An entry that has no outcome yet.
 struct Track<E> {
     /// The entry, shared with the call that carries it.
     entry: Arc<E>,
@@ -57,7 +53,6 @@ struct Track<E> {
     /// halved, or the service throttled this entry but accepted others.
     free: u64,
     place: Place,
-    /// The last error returned for the entry.
     error: Option<ServiceError>,
 }
 
@@ -103,7 +98,6 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Adds the next entry of the input to the board.
     pub(crate) fn push<O: Operation<Entry = E, Receipt = R>>(&mut self, operation: &O, entry: E) {
         let index = self.counts.entries;
         self.counts.entries += 1;
@@ -136,7 +130,6 @@ impl<E, R> Board<E, R> {
         self.tracks.len()
     }
 
-    /// Returns true if there is a batch to [`take`](Self::take).
     pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
@@ -234,7 +227,6 @@ impl<E, R> Board<E, R> {
     /// Marks the first entry of a lane as ready, unless the entry is waiting for a retry, is in a call, or is in one
     /// half of a refused call.
     fn release(&mut self, lane: &Lane) {
-        // An entry that is waiting or under way is not ready.
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);
     }
@@ -305,8 +297,7 @@ impl<E, R> Board<E, R> {
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    /// Removes an entry from the board and records why the entry was not delivered. Returns the entry's lane, or `None`
-    /// if the entry has no lane.
+    /// Removes an undelivered entry from the board. Returns the entry's lane, if it has one.
     fn set_left(&mut self, index: usize, cause: EntryError) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);

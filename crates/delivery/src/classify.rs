@@ -19,7 +19,7 @@ use crate::operation::{ErrorKind, ServiceError};
 /// Type of `tokio::time::sleep`, the sleep function that the adapters' senders use.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 
-/// Sends a call once, through the caller's client with the client's retries switched off.
+/// Sends a call once, with the client's own retries switched off.
 macro_rules! send_once {
     ($sdk:ident, $call:expr) => {{
         let once = $sdk::config::retry::RetryConfig::disabled();
@@ -71,8 +71,8 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// Returns the pause that a response's headers request; `None` if they request no pause. A date in `Retry-After` is
-/// ignored, because this function has no clock to compare it with.
+/// Returns the pause that a response's headers request. A date in `Retry-After` is ignored, because this function has
+/// no clock to compare it with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));
@@ -94,7 +94,6 @@ pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<
     }
 }
 
-/// Describes an SDK error: the HTTP status, if any, and the chain of causes.
 fn causes<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
     let status = error.raw_response().map(|response| format!("HTTP {}", response.status().as_u16()));
     status.into_iter().chain(chain(error).map(ToString::to_string)).collect::<Vec<_>>().join(": ")
@@ -140,7 +139,6 @@ fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     }
 }
 
-/// Maps a service's error code to a kind; `None` if the code is unknown.
 pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     // SQS's older codes come with or without this prefix.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
@@ -209,7 +207,6 @@ mod tests {
         Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"))
     }
 
-    /// Makes a call that must fail, from a client with this configuration. Returns the error.
     async fn failed(config: Builder) -> ServiceError {
         let call = aws_sdk_sqs::Client::from_conf(config.build()).send_message().message_body("one");
         let call = call.queue_url("https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
@@ -393,8 +390,7 @@ mod tests {
         }
     }
 
-    /// In each case, the client sends no request, because credentials are missing, cannot be loaded, or arrive too
-    /// late.
+    /// In each case, the client sends no request.
     #[tokio::test]
     async fn missing_credentials_are_denied_late_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};

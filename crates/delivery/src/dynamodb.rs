@@ -223,8 +223,7 @@ mod tests {
 
     type Bodies = Arc<Mutex<Vec<String>>>;
 
-    /// Makes an operation whose calls all get this HTTP response. Also returns the list in which the bodies of its
-    /// requests are recorded.
+    /// Makes an operation whose calls all get this HTTP response. Also returns the bodies of its requests.
     fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         let bodies = Bodies::default();
         let (seen, answer) = (bodies.clone(), answer.to_string());

@@ -129,7 +129,6 @@ impl Pace {
         (self.size as usize).clamp(1, self.most)
     }
 
-    /// Records that a call begins, and returns the round of the call.
     fn begin(&mut self) -> u64 {
         self.is_hasty = false;
         self.round
@@ -146,12 +145,10 @@ impl Pace {
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
     }
 
-    /// Subtracts a finished step of a wait from the pause.
     fn waited(&mut self, step: Duration) {
         self.pause = self.pause.saturating_sub(step);
     }
 
-    /// Time from the beginning of one call to the next.
     pub(crate) fn gap(&self) -> Duration {
         Duration::from_secs_f64(self.gap)
     }
@@ -236,8 +233,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Simulates the answer to a full call. `part` is the share of the entries that the service accepts, from 0 to
-        /// 1.
+        /// `part` is the share of a full call that the service accepts, from 0 to 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

@@ -42,13 +42,12 @@ impl Lane {
     }
 }
 
-/// For each lane, the entries that have no outcome yet, in order. With `default()`, giving up on an entry does not
-/// affect entries added later. With [`remembering`](Self::remembering), giving up on an entry closes its lane to
-/// entries added later.
+/// The entries of each lane that have no outcome yet, in order. Giving up on an entry closes its lane to entries added
+/// later only with [`remembering`](Self::remembering).
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
-    /// Lanes closed because an entry was given up; `None` if lanes are never closed to entries added later.
+    /// Closed lanes; `None` if lanes are never closed.
     broken: Option<HashSet<Lane>>,
 }
 
@@ -72,7 +71,6 @@ impl Lanes {
         self.open.get(lane)?.front().copied()
     }
 
-    /// Returns the lane's entry after the given entry; `None` if the given entry is the last.
     pub(crate) fn after(&self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.get(lane)?;
         let place = open.iter().position(|&other| other == index)?;

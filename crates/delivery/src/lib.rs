@@ -45,15 +45,15 @@
 //!
 //! # Files
 //!
-//! A [`Sender`] is an [`Operation`] together with settings, such as its [`Retries`]. A delivery puts entries on a
-//! board, which chooses the entries of each call. A loop makes the calls and waits.
+//! A [`Sender`] is an [`Operation`] together with settings, such as its [`Retries`]. In a delivery, `board` chooses the
+//! entries of each call, and `run` makes the calls.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `sender` | [`Sender`]: its options |
 //! | `delivery` | `Sender::send`, `send_until`, `send_while`: entries that are all given at the start |
-//! | `stream` | `Sender::send_stream`, and the [`Batcher`] of many tasks |
-//! | `run` | the loop of calls and waits |
+//! | `stream` | `Sender::send_stream`, and [`Batcher`], which many tasks share |
+//! | `run` | the loop that makes the calls |
 //! | `gate` | the number of concurrent calls, and their pace while a service throttles |
 //! | `board` | the state of each entry; packing entries into calls, and deciding on retries |
 //! | `lanes` | [`Lane`]: entries that keep their order |

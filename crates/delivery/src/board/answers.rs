@@ -15,8 +15,7 @@ const DOWN: u64 = 6;
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R> Board<E, R> {
-    /// Updates the board after a service has answered a batch. Returns the entries to send again, and the waits before
-    /// them.
+    /// Returns the entries to send again, and the waits before them.
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
@@ -106,8 +105,7 @@ impl<E, R> Board<E, R> {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
 
-    /// Splits a call that was refused as a whole. If one entry was the reason, the half without that entry may be
-    /// accepted.
+    /// Splits a call that was refused as a whole. If one entry was the reason, the half without it may be accepted.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
             let track = self.track(index);
@@ -116,8 +114,7 @@ impl<E, R> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // If a lane has entries in both halves, those in the second half are taken out of that half and wait for the
-        // first one.
+        // Entries of the second half wait if their lane also has entries in the first half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));

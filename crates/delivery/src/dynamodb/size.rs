@@ -82,7 +82,7 @@ fn sent_list<T>(members: &[T], size: impl Fn(&T) -> usize) -> usize {
     2 + members.iter().map(|member| size(member) + 1).sum::<usize>()
 }
 
-/// Size in bytes of `text` as a JSON string, with its quotes and escapes.
+/// Size of `text` as a JSON string, with quotes and escapes.
 fn quoted(text: &str) -> usize {
     let escaped = |byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
