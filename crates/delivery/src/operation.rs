@@ -9,8 +9,7 @@ use crate::limits::Limits;
 /// A service's answer for one entry: its receipt, or an error.
 pub type EntryAnswer<R = ()> = Result<R, ServiceError>;
 
-/// Describes a batch API of a service: its entries, their sizes and limits, and how to make one call. The sender packs
-/// the entries into calls, and retries failed entries.
+/// A batch API of a service. A sender packs entries into calls of the API, and retries failed entries.
 pub trait Operation {
     /// One item of a batch, such as a message or a record.
     type Entry;
@@ -144,7 +143,7 @@ impl ServiceError {
     }
 }
 
-/// Formats as `Code: message`. Without a code, formats as the message; without a message, as `Code: no message`.
+/// Formats as `Code: message`.
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code.as_str(), self.message.as_str()) {

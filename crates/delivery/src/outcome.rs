@@ -38,7 +38,7 @@ pub type DeliveryResult<O> = Result<
     Undelivered<<O as Operation>::Entry, <O as Operation>::Receipt>,
 >;
 
-/// An entry that was delivered: its index and its receipt.
+/// An entry that was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent<R = ()> {
     /// Index of the entry in the input, from 0.

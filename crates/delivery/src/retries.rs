@@ -44,13 +44,12 @@ impl Retries {
         Self { waits: Arc::new(move || Box::new(waits.clone())) }
     }
 
-    /// Returns the wait before retry `n` (1 for the first), or `None` if there are fewer than `n` retries.
+    /// Returns the wait before retry `n`, counted from 1.
     pub(crate) fn wait(&self, n: u64) -> Option<Duration> {
         (self.waits)().nth(usize::try_from(n).ok()?.checked_sub(1)?)
     }
 
-    /// Returns the wait before retry `n`, or the last wait if there are fewer than `n`; `None` if there are no waits at
-    /// all.
+    /// Returns the wait before retry `n`, or the last wait if there are fewer than `n`.
     pub(crate) fn wait_or_last(&self, n: u64) -> Option<Duration> {
         (self.waits)().take(usize::try_from(n).ok()?).last()
     }

@@ -1,4 +1,4 @@
-//! The loop of a delivery, which makes calls and waits. The board makes all decisions.
+//! The delivery loop, which makes the calls. The [`Board`] makes all decisions.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -26,7 +26,7 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) is_wanted: H,
     /// Called before each call. Once it has returned false, no further call starts.
     pub(crate) may_start: M,
-    /// Future that ends the delivery when it completes, even if calls are under way.
+    /// Ends the delivery when it completes, even if calls are under way.
     pub(crate) deadline: D,
 }
 
@@ -107,7 +107,7 @@ enum Next<E, R> {
     /// The gate lets the next call begin.
     Pass(Pass),
     Answered(Answered<E, R>),
-    /// The wait of these entries is over.
+    /// These entries have finished waiting.
     Waited(Vec<usize>),
     /// No call or wait is under way, or the deadline has passed.
     End,
@@ -116,7 +116,7 @@ enum Next<E, R> {
 /// A finished call: its batch, its permission, and the service's answer.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryAnswer<R>>, ServiceError>);
 
-/// Everything that the loop awaits: the source of entries, calls, waits, and the next batch's turn at the gate.
+/// Everything that the loop awaits.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     source: Pin<&'f mut stream::Fuse<I>>,
     window: usize,

@@ -285,7 +285,6 @@ impl Operation for DeleteMessages {
     }
 }
 
-/// The URL of one queue, and the caller's client.
 #[derive(Clone, Debug)]
 struct QueueClient {
     client: Client,
@@ -299,7 +298,7 @@ fn whole_seconds(time: Duration) -> i32 {
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
-/// Collects the answer for each entry. The id of an entry in the request is its position in the request.
+/// An entry's id is its position in the request.
 fn by_entry<'a, R>(
     entries: usize,
     done: impl Iterator<Item = (&'a str, R)>,
@@ -354,7 +353,7 @@ mod tests {
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
     /// Makes a client whose requests get these responses in turn; the last response repeats. The client's own retries
-    /// are on. Also returns the list in which the client's requests are recorded.
+    /// are on. Also returns the client's requests.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();

@@ -24,7 +24,6 @@ pub struct Batcher<O: Operation> {
     requests: async_channel::Sender<Request<O>>,
 }
 
-/// An entry, and the channel that returns its outcome.
 struct Request<O: Operation> {
     entry: O::Entry,
     reply: Reply<O>,

@@ -15,7 +15,6 @@ use comeback_delivery::{
 
 use crate::service::Service;
 
-/// Outcome of a delivery through the API `A`.
 pub(crate) type ApiResult<A> = comeback_delivery::DeliveryResult<<A as Api>::Operation>;
 
 pub(crate) type Entry<A> = <<A as Api>::Operation as Operation>::Entry;
@@ -42,19 +41,17 @@ pub(crate) trait Api: Sized {
 
     fn entry(text: String) -> Entry<Self>;
 
-    /// Returns the text from which the test made the entry.
     fn text(entry: &Entry<Self>) -> String;
 
     /// Size of an entry without its text, in bytes.
     const BESIDE: usize = 0;
 
-    /// Makes a sender that never waits and retries at most five times.
+    /// Never waits, and retries at most five times.
     fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
         let sender = Self::over(Self::client(&config(service))).sleep(|_| tokio::time::sleep(Duration::ZERO));
         sender.retries(Retries::of([Duration::ZERO; 5]))
     }
 
-    /// Makes entries with the texts `0`, `1`, …
     fn entries(count: usize) -> Vec<Entry<Self>> {
         (0..count).map(|index| Self::entry(index.to_string())).collect()
     }

@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// The service's reaction to one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// An error code or `None` for each entry, in the order of the call. Executes the entries with `None`, and responds
@@ -32,18 +31,15 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Executes every entry of the call, and reports success.
     pub(crate) fn done(call: &Call) -> Self {
         Self::Entries(vec![None; call.entries.len()])
     }
 }
 
-/// Record of all calls. Entries are identified by their texts.
+/// Entries are identified by their texts.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Number of connections opened.
     pub(crate) connections: usize,
-    /// The entries of each call.
     pub(crate) calls: Vec<Vec<String>>,
     /// The executed entries, in the order of execution.
     pub(crate) done: Vec<String>,
@@ -53,7 +49,7 @@ pub(crate) struct Log {
     pub(crate) violations: Vec<String>,
 }
 
-/// The running test service. It stops when dropped.
+/// Stops when dropped.
 pub(crate) struct Service {
     address: std::net::SocketAddr,
     log: Arc<Mutex<Log>>,
@@ -162,12 +158,10 @@ pub(crate) fn draw(seed: u64, position: u64, bound: u64) -> u64 {
     (z ^ (z >> 31)) % bound
 }
 
-/// Members of a JSON array; empty if the array is absent.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// One call, as the service received it.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,
@@ -187,7 +181,6 @@ impl Call {
         Self { operation, entries, bytes: bytes.len() }
     }
 
-    /// Returns the texts from which the test made the entries.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.entries.iter().map(|entry| self.text(entry)).collect()
     }
@@ -209,7 +202,7 @@ impl Call {
         }
     }
 
-    /// Builds the service's response with these error codes for the entries; `None` stands for success.
+    /// The response with these error codes for the entries; `None` stands for success.
     pub(crate) fn answer(&self, codes: &[Option<&str>]) -> Value {
         let failed = codes.iter().filter(|code| code.is_some()).count();
         let results = |done: Value| -> Vec<Value> {
@@ -258,7 +251,7 @@ impl Call {
         Value::Object(tables)
     }
 
-    /// Returns the reason why the real service would refuse the call; `None` if the service would accept the call.
+    /// Returns the reason why the real service would refuse the call.
     pub(crate) fn violation(&self) -> Option<String> {
         let (count, bytes) = match self.operation.as_str() {
             "BatchWriteItem" => (25, 16 * 1024 * 1024),

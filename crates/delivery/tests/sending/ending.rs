@@ -54,7 +54,6 @@ fn later_success_keeps_it_going() {
     assert_eq!((undelivered.delivered.len(), undelivered.entries.len()), (15, 5));
 }
 
-/// Returns a condition that is true once the service's clock has reached `moment`.
 fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
     move || service.clock.get() >= moment
 }

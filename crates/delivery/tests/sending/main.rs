@@ -17,7 +17,6 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::service::{Fate, Service, complete, entries};
 
-/// Runs `work` and returns the trace lines that it writes.
 fn traced(work: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

@@ -61,7 +61,6 @@ impl Metered {
         Self { entry_bytes, answers_each: true, buckets, ..Self::new(KINESIS, 0.0, 0.0) }
     }
 
-    /// Maximum number of concurrent calls so far.
     pub(crate) fn most_under_way(&self) -> usize {
         self.under_way.lock().expect("no panic").1
     }

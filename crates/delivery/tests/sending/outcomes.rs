@@ -57,7 +57,6 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
 type Outcome = Result<Delivered, Undelivered<Entry>>;
 
 impl Case {
-    /// Runs the delivery until it ends or the deadline completes.
     pub(crate) fn run(&self, deadline: impl Future<Output = ()>) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);

@@ -1,5 +1,4 @@
-//! Tests of retries: how many there are, how long the sender waits before each, and which entries are sent again
-//! (failed entries, and the halves of refused calls).
+//! Tests of retries: their number, the waits before them, and which entries are sent again.
 
 use std::time::Duration;
 

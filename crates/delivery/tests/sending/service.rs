@@ -37,7 +37,6 @@ pub(crate) enum Fate {
     Panic,
 }
 
-/// A call as the service received it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) ids: Vec<usize>,
@@ -58,7 +57,6 @@ pub(crate) struct Service {
     /// An error kind, and the ids of the entries that cause it. A call with any of these entries fails as a whole,
     /// whatever the script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
-    /// Configures the lane of an entry.
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
@@ -88,7 +86,7 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    /// Makes a sender for this service. The sender's waits are recorded, and take no real time.
+    /// The sender's waits are recorded, and take no real time.
     pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
         Sender::over(self, |wait| self.sleep(wait).boxed_local())
     }
@@ -232,7 +230,6 @@ pub(crate) async fn yields(mut polls: usize) {
     .await;
 }
 
-/// Polls a future to completion.
 pub(crate) fn complete<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let context = &mut Context::from_waker(Waker::noop());

@@ -44,7 +44,6 @@ fn choosy(calls: &Calls) -> By<impl Fn(Vec<usize>) -> Ready<Answers>> {
     })
 }
 
-/// A service that never answers.
 fn hanging() -> By<impl Fn(Vec<usize>) -> Pending<Answers>> {
     By(|_| pending())
 }
