@@ -31,11 +31,11 @@ pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit for one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was
 /// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time reserved after the last `Invoke`: every `Invoke` ends at least this long before the handler's own timeout, so
-/// that messages can still be dead-lettered or hidden even if Lambda answers none of the calls.
+/// Every `Invoke` ends at least this long before the handler's own timeout, so that messages can still be dead-lettered
+/// or hidden even if Lambda answers none of the calls.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
-/// Time reserved at the end of a batch: the batch's deadline is this long before the handler's own timeout, so that a
-/// call already in progress can finish and the response can be sent in time.
+/// The batch's deadline is this long before the handler's own timeout, so that a call already in progress can finish
+/// and the response can be sent in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
 /// Time limit for counting the retry queue's messages in flight. The limit is short because the count is not
 /// essential: without it, the handler moves messages instead of hiding them.
@@ -245,13 +245,12 @@ impl<A: Account> BatchAccount<'_, A> {
         self.answers(moves.iter().map(|copy| copy.record), call, failed).await
     }
 
-    /// Counts the messages in flight. Returns `None` if it is too late to count.
+    /// Returns `None` if it is too late to count.
     pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
         self.answer(async { self.account.count_in_flight().await }).await
     }
 
-    /// Reads the parameter that holds the pauses. The outer `None` means that it is too late to read; the inner `None`
-    /// means that the parameter does not exist.
+    /// The outer `None` means that it is too late to read; the inner `None` means that the parameter does not exist.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
         self.answer(async { self.account.read_pauses().await }).await
     }
@@ -285,7 +284,7 @@ impl<A: Account> BatchAccount<'_, A> {
     }
 
     /// Makes a call, and maps the id of each message to its result. The account returns the results in the order of
-    /// `records`. If a result is missing, `failed` turns the reason for this into an error.
+    /// `records`. `failed` makes the error for a missing result.
     async fn answers<'r, E>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,
