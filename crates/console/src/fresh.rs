@@ -56,7 +56,7 @@ impl<T> Default for Fresh<T> {
 
 impl<T> Fresh<T> {
     /// The cached value if it is fresh; otherwise the result of `read`. `read` receives the previous value, or `None`
-    /// if there was no previous read or if that read failed.
+    /// if there is none.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,

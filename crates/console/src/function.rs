@@ -60,10 +60,8 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 #[template(path = "function.html")]
 struct FunctionPage<'d> {
     frame: Frame,
-    /// The function's name, encoded for an address.
     href: String,
-    /// A sentence about what happens to the failed events of a function that is not on the allow-list; `None` for a
-    /// function on the list.
+    /// Says what happens to failed events; `None` for a function on the allow-list.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     waiting: Waiting<Table>,

@@ -63,7 +63,7 @@ struct Tile {
 struct Table {
     rows: Vec<Row>,
     last_hour: LastHour,
-    /// Entries of the allow-list that are patterns. A pattern may match functions that have no row.
+    /// Patterns on the allow-list. They may match functions that have no row.
     patterns: Vec<String>,
 }
 

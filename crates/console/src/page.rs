@@ -300,7 +300,7 @@ impl Frame {
         self.path == path
     }
 
-    /// The number in the title of this page; `None` if the page has no number, or if the number is unknown.
+    /// The number in the title of this page, if it is known.
     pub(super) fn count(&self) -> Option<String> {
         self.count_of(&self.path)
     }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;
 
-/// The commands that a lab form corresponds to, each as the words of its command line.
+/// The command lines that a lab form stands for, each split into words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) simulate: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct LabResults {
     pub(super) recommended: Option<Recommended>,
 }
 
-/// The latest simulation of each browser tab. The newest simulation is last.
+/// The latest simulation of each browser tab, the newest last.
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
@@ -157,7 +157,6 @@ impl Seen {
     }
 }
 
-/// Reports the progress of one simulation run.
 struct Watch<'s> {
     seen: &'s Seen,
     number: usize,

@@ -29,7 +29,7 @@ pub(super) fn go_to(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// The page that refuses a request. The browser may have no session, so the page must not reveal anything about the
+/// The page for a refused request. The browser may have no session, so the page must not reveal anything about the
 /// deployment.
 #[derive(Template)]
 #[template(path = "refused.html")]

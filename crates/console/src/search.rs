@@ -33,7 +33,6 @@ pub(super) enum Searched {
     Function(String),
     /// The error type of some waiting events, or a glob for error types.
     Error(String),
-    /// The key of a waiting event.
     WaitingKey,
     Unknown,
 }

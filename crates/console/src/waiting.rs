@@ -109,7 +109,7 @@ fn address(fields: &Fields) -> String {
 
 struct Shown {
     found: String,
-    /// Number of all waiting events, including those that do not match the filter; empty if no event waits.
+    /// Number of waiting events, whether or not they match the filter; empty if no event is waiting.
     all: String,
     queue: String,
     requests: Vec<Text>,
@@ -120,7 +120,6 @@ struct Shown {
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
-    /// The key of each event in the table.
     keys: Vec<String>,
     /// Positions of the table's events among all events that match, such as `1 to 50`.
     places: String,

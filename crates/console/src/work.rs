@@ -49,7 +49,7 @@ pub(super) struct PageScreen {
     progress: Cell<Option<Progress>>,
     /// Digest of the question that the operator has agreed to; `None` once the agreement has been used.
     agreed: RefCell<Option<String>>,
-    /// True if the change asked a question that the operator has not agreed to, so that nothing was done.
+    /// True if the change asked a question that the operator has not agreed to, so nothing was done.
     is_plan_new: Cell<bool>,
 }
 
@@ -164,7 +164,6 @@ pub(super) struct Summary {
     pub(super) title: String,
     /// The command line that makes the same change; empty if no command does.
     pub(super) command: String,
-    /// Address of the page with the plan.
     pub(super) plan: String,
     /// Path that the page links to once the change has ended. If the change succeeded, the link's text is `next`.
     pub(super) back: &'static str,

@@ -72,7 +72,7 @@ impl Draws for Stream {
     }
 }
 
-/// Simulates one run, with one event per call. `reference::run` simulates the same run with one event per message.
+/// Simulates one run, with one event per call.
 ///
 /// One event covers all steps between two writes of a client, so a run has a quarter as many events as a run of
 /// `reference::run`. Both functions simulate the same model, but they draw the random numbers in different orders.

@@ -19,8 +19,8 @@ enum Packet {
 }
 
 /// Simulates one run with one event per message. The random numbers are drawn in the same order as in the program
-/// published with the article. Usually, the travel time of a message is drawn when the message is sent. After a refused
-/// write, however, the travel time of the next read is drawn before the wait that precedes this read.
+/// published with the article: the travel time of a message is drawn when the message is sent, except that after a
+/// refused write, the travel time of the next read is drawn before the wait.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

@@ -137,8 +137,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a callback for the writes of a run. The callback counts the accepted writes, and reports progress about a
-/// hundred times per run.
+/// Counts the accepted writes of a run, and reports progress about a hundred times per run.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -154,8 +153,8 @@ fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// Returns the mean (a plain sum from left to right, divided by the count) and the standard error of the mean. For a
-/// single value, the standard error is `None`.
+/// Returns the mean (a plain sum from left to right, divided by the count) and its standard error, which is `None` for
+/// a single value.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;

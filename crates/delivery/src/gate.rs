@@ -113,7 +113,7 @@ pub(crate) struct Pace {
     /// Number of times that the rate has fallen. Each fall begins a new round. Answers to calls that began in an
     /// earlier round are ignored.
     round: u64,
-    /// Time left of the pause that the service requested.
+    /// Remaining part of the pause that the service requested.
     pause: Duration,
     /// The longest pause that the service has requested since the current step of a wait began.
     asked: Duration,
@@ -124,7 +124,6 @@ impl Pace {
         Self { most, size: most as f64, ..Self::default() }
     }
 
-    /// Number of entries that the next call may carry.
     pub(crate) fn size(&self) -> usize {
         (self.size as usize).clamp(1, self.most)
     }

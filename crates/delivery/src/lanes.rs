@@ -42,8 +42,8 @@ impl Lane {
     }
 }
 
-/// The entries of each lane that have no outcome yet, in order. Giving up on an entry closes its lane to entries added
-/// later only with [`remembering`](Self::remembering).
+/// The entries of each lane that have no outcome yet, in order. With [`remembering`](Self::remembering), giving up on
+/// an entry closes its lane to entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,

@@ -1,10 +1,10 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
-//! On a FIFO queue (a queue with a name that ends in `.fifo`), the messages of one group are sent one at a time, in the
-//! order of the input. When the sender gives up on a message, it also gives up on the messages behind it in the group.
-//! Such a queue requires groups: a message without a group is rejected without being sent. On such a queue, a message
-//! with a deduplication id arrives only once, even if it is sent again because an answer was lost. A standard queue
-//! does not keep messages in order, and a message that is sent again may arrive twice.
+//! On a FIFO queue (its name ends in `.fifo`), the messages of one group are sent one at a time, in the order of the
+//! input. When the sender gives up on a message, it also gives up on the messages behind it in the group. A message
+//! without a group is rejected without being sent. A message with a deduplication id arrives only once, even if it is
+//! sent again because an answer was lost. A standard queue does not keep messages in order, and a message that is sent
+//! again may arrive twice.
 
 use std::time::Duration;
 

@@ -169,7 +169,7 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// The index of the next entry, and the reply channel of each entry without an outcome, by the entry's index.
+/// The index of the next entry, and the reply channels of the open entries, by index.
 type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
 fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {

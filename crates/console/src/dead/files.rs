@@ -52,8 +52,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns `name` if it has the format of the console's own file names; otherwise `None`. Such a name contains no
-/// folder, so a form cannot read files in other folders.
+/// Returns `name` if it has the format of the console's own file names. Such a name contains no folder, so a form
+/// cannot read files in other folders.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =

@@ -11,7 +11,6 @@ use tokio::sync::{Notify, watch};
 
 use crate::access::token;
 
-/// The console's state for dead-letters, which all pages share.
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
@@ -22,7 +21,7 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was last read again, with its one-time name.
+    /// The latest dead-letter to be read again, and its one-time name.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
@@ -114,7 +113,7 @@ impl Dead {
         self.files.borrow_mut().push(name.to_owned());
     }
 
-    /// Returns the folder for files with dead-letters: the folder where the server was started.
+    /// The folder where the server was started.
     pub(super) fn folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_default()
     }

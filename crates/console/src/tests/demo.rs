@@ -1,4 +1,4 @@
-//! Tests of the demonstration's bar and of what its buttons change.
+//! Tests of the buttons in the demonstration's bar.
 
 use axum::http::StatusCode;
 
