@@ -207,7 +207,6 @@ async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     counts.map(|fact| (fact.title, line(&fact))).collect()
 }
 
-/// A page of the list: the filter and page number from its address.
 struct PageOf<'a> {
     fields: &'a Fields,
     number: usize,
@@ -344,7 +343,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns the tooltip of each period with events, and the path of the list of these events.
+/// Returns a tooltip for each period that has events, with a link to a list of them.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

@@ -37,8 +37,8 @@ const STEP: f64 = 1.0 / 16.0;
 /// call by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// If the service requests a pause, the sender pauses for at most its own next wait plus this time. Otherwise, a
-/// service could stop a sender for a day.
+/// Longest time by which a pause that the service requested exceeds the sender's own next wait. Otherwise, a service
+/// could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.

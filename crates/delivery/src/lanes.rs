@@ -56,7 +56,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane. Returns true if the lane has no earlier entry that is still to be delivered.
+    /// Adds an entry to its lane. Returns true if the lane had no open entry.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);

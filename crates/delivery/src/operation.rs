@@ -110,12 +110,12 @@ impl ErrorKind {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
     }
 
-    /// Returns true if a call that failed as a whole with this kind of error may succeed without one of its entries.
+    /// Returns true if a call that failed with this kind of error may succeed without one of its entries.
     pub(crate) const fn may_be_of_one_entry(self) -> bool {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if, after a whole call has failed with this kind of error, every other call would fail too.
+    /// Returns true if every other call would fail with this kind of error too.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }

@@ -59,7 +59,7 @@ impl Default for Retries {
     fn default() -> Self {
         let backoff = Backoff::exponential(STEP, STEP * 16).expect("BUG: constants in order");
         let backoff = backoff.with_retries(RETRIES);
-        // Only this function uses entropy, so that senders with the default retries do not retry at the same moments.
+        // Entropy keeps senders from retrying at the same time. Only this function uses it.
         #[allow(clippy::disallowed_methods)]
         Self { waits: Arc::new(move || Box::new(backoff.delays())) }
     }

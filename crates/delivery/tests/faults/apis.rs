@@ -24,9 +24,9 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// An error code for one entry, after which the sender retries the entry.
+    /// An error code for one entry that makes the sender retry it.
     const PASSING: &'static str;
-    /// An error code for one entry, after which the sender gives up that entry. `None` if the API has no such code.
+    /// An error code for one entry that makes the sender give up on it. `None` if the API has none.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;

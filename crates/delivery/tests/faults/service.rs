@@ -17,8 +17,7 @@ use tokio::task::JoinHandle;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// An error code or `None` for each entry, in the order of the call. Executes the entries with `None`, and responds
-    /// with these results.
+    /// Error code of each entry, in the order of the call. The service executes the entries with `None`.
     Entries(Vec<Option<&'static str>>),
     /// Executes nothing, and responds with this status and error code.
     Error(u16, &'static str),
