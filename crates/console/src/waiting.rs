@@ -343,7 +343,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns a tooltip for each period that has events, with a link to a list of them.
+/// Returns a tooltip for each period that has events, with a link to those events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],
