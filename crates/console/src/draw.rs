@@ -69,8 +69,8 @@ pub(super) fn button(text: &Text) -> Option<(String, String)> {
             command.name,
             CommandName::Attach | CommandName::Detach | CommandName::Resume | CommandName::Retry
         );
-        // A command with flags has no button, because the page would lose the flags. A placeholder stands for a name that
-        // only the operator knows.
+        // A command with flags has no button, because the page would lose the flags. A placeholder stands for a name
+        // that only the operator knows.
         let is_whole = command.words.len() == 1 && operand != PLACEHOLDER;
         let path = address(command).filter(|_| is_change && is_whole)?;
         Some((
