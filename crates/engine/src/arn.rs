@@ -38,7 +38,7 @@ pub struct QueueArn {
     pub region: String,
     /// The account id: twelve digits.
     pub account: String,
-    /// The queue's name. The name of a FIFO queue ends with `.fifo`.
+    /// The queue's name; it ends with `.fifo` for a FIFO queue.
     pub name: String,
 }
 
@@ -116,7 +116,6 @@ impl fmt::Display for QueueArn {
     }
 }
 
-/// Splits `NAME` or `NAME:QUALIFIER` into name and qualifier.
 fn name_and_qualifier(text: &str) -> (&str, Option<&str>) {
     text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)))
 }
@@ -145,7 +144,6 @@ pub fn short_name(arn: &str) -> &str {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionPattern {
     arn: FunctionArn,
-    /// The pattern's function name, in which `*` is a wildcard.
     name: WildMatch,
 }
 
@@ -183,7 +181,6 @@ impl FromStr for FunctionPattern {
     }
 }
 
-/// Checks the name and the qualifier of a pattern. Returns a matcher for the name, in which `*` is a wildcard.
 fn name_pattern(name: &str, qualifier: Option<&str>) -> Result<WildMatch, BadPattern> {
     if qualifier.is_some_and(|qualifier| qualifier.contains('*')) {
         return Err(BadPattern::WildcardOutsideName);
@@ -212,22 +209,19 @@ impl FunctionPattern {
         })
     }
 
-    /// Returns true if the pattern's name and region are exactly those of the handler.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
     }
 }
 
-/// Selects the functions that an entry of `POLICIES` applies to, by a pattern as in `TARGET_FUNCTIONS` or by a bare
-/// name.
+/// Selects the functions that an entry of `POLICIES` applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PolicyPattern {
     Arn(FunctionPattern),
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// Account and region of the retry queue. A bare name matches only functions in that account and region. While
-        /// this field is `None`, a bare name matches functions in any account and region.
+        /// The retry queue's account and region; a bare name matches only functions there. `None`: functions anywhere.
         home: Option<(String, String)>,
     },
 }
@@ -280,7 +274,7 @@ impl fmt::Display for FunctionPattern {
 pub enum PauseTarget {
     /// Every function, written `*`.
     All,
-    /// The functions that the pattern allows. A pattern without a qualifier includes every version and alias.
+    /// The functions that the pattern allows.
     Functions(FunctionPattern),
 }
 
@@ -323,8 +317,6 @@ pub struct HandlerFunction {
 }
 
 impl HandlerFunction {
-    /// Reads the handler's name and region from the environment variables that Lambda sets; `None` if either variable
-    /// is not set.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self { name: lookup("AWS_LAMBDA_FUNCTION_NAME")?, region: lookup("AWS_REGION")? })
     }
@@ -334,8 +326,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN, borrowed rather than copied, because an ARN is compared with the patterns for every
-/// message.
+/// The fields of a function ARN, borrowed because every message's ARN is compared with the patterns.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,
@@ -379,18 +370,16 @@ fn is_account(account: &str) -> bool {
     account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true if `name` has only letters, digits, `-` and `_`, as AWS requires of function names.
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Returns true if `name` has only lowercase letters, digits and `-`, as the names of all partitions and regions do.
+/// The names of partitions and regions have only these characters.
 fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Returns true if `qualifier` is a version, an alias, `$LATEST`, or `$LATEST.PUBLISHED`, which Lambda Managed
-/// Instances use.
+/// `$LATEST.PUBLISHED` comes from Lambda Managed Instances.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }

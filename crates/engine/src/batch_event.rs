@@ -1,4 +1,4 @@
-//! Parses the batch of messages in Lambda's event. Each message is parsed separately.
+//! Parses the batch of messages in Lambda's event.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,13 @@ pub struct BatchEvent {
     pub records: Vec<Record>,
     /// Messages that lack a required field. The handler can only report them as failed, so that SQS keeps them.
     pub incomplete: Vec<IncompleteMessage>,
-    /// One error for each record whose message attribute `Comeback` is unreadable. The attribute is ignored, so the
-    /// record is treated as a new message.
+    /// Errors for records whose message attribute `Comeback` is unreadable. These records count as new messages.
     pub garbled: Vec<GarbledMessage>,
     /// The ARN of the retry queue, from the first message that has an `eventSourceARN`; `None` if no message has one.
     pub queue_arn: Option<String>,
 }
 
-/// A message that lacks a field or an attribute that SQS always adds. The handler can only keep such a message.
+/// A message that lacks a field or an attribute that SQS always adds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
@@ -140,7 +139,7 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message has an id. The handler cannot report a message without an id as failed.
+    /// Checks that every message has an id.
     ///
     /// # Errors
     ///
@@ -158,12 +157,7 @@ impl BatchEvent {
 }
 
 impl WireMessage<'_> {
-    /// Converts the message to a record. If the attribute `Comeback` is unreadable, also returns the error. A sender's
-    /// attribute that SQS would refuse is left out, because it could prevent a dead-letter from being sent.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first field or attribute that is missing or unreadable.
+    /// Leaves out a sender's attribute that SQS would refuse, because it could make sending a dead-letter fail.
     fn record(&self) -> Result<(Record, Option<GarbledAttribute>), IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };

@@ -1,5 +1,4 @@
-//! The format of dead-letters, and the reasons for dead-lettering an event. Operators read dead-letters. A redrive
-//! takes an event out of its dead-letter and starts the event over.
+//! The format of dead-letters, and the reasons for dead-lettering an event.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +23,7 @@ pub struct Reason {
     /// The reason's code, for filtering and counting.
     #[serde(rename = "reason")]
     pub code: ReasonCode,
-    /// A human-readable explanation. It may quote a value and the limit that the value exceeds, but never the payload.
+    /// A human-readable explanation, which never quotes the payload.
     pub detail: String,
 }
 
@@ -34,15 +33,14 @@ impl Reason {
     }
 }
 
-/// The handler's reasons for dead-lettering an event. Users filter by the names of the reasons, so these names never
-/// change.
+/// The handler's reasons for dead-lettering an event. Users filter by their names, so the names never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. This reason also
-    /// applies if SQS is about to delete the message, which happens after 14 days.
+    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. Also used if SQS
+    /// is about to delete the message, which it does after 14 days.
     MaxAge,
     /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
     /// `NonRetryable`.
@@ -183,15 +181,13 @@ fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::E
     ReasonCode::named(&name).ok_or_else(|| D::Error::custom("not a known reason"))
 }
 
-/// Serializes a body as JSON. U+FFFE and U+FFFF, which decoded text can contain, are escaped, because SQS refuses the
-/// raw characters.
+/// Serializes a body, escaping U+FFFE and U+FFFF because SQS refuses them.
 pub(crate) fn json_of(body: &Body<'_>) -> String {
     let json = serde_json::to_string(body).expect("BUG: strings, numbers and raw JSON are JSON");
     json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
 impl DeadLetter {
-    /// Creates the dead-letter for a parsed event.
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
@@ -207,17 +203,15 @@ impl DeadLetter {
         if wrapped.size() <= SQS_MESSAGE_BYTES { wrapped } else { Self::received(record, reason, []) }
     }
 
-    /// Creates the dead-letter for a message that could not be parsed. The dead-letter has the message's unchanged
-    /// body. It also has the sender's attributes, because they may show what kind of message it is.
+    /// Creates the dead-letter for a message that could not be parsed. It keeps the sender's attributes, because they
+    /// may show what kind of message it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
         Self::received(record, reason, [all, ours])
     }
 
-    /// Returns a dead-letter with the received body and the first of these attribute lists that fits within SQS's size
-    /// limit. If none of them fits, the only attribute is `Reason`. If even `Reason` does not fit, the dead-letter has
-    /// no attributes.
+    /// Uses the first attribute list that fits SQS's size limit, else only `Reason`, else none.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {
@@ -244,8 +238,7 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// Returns the character itself, or U+FFFD if SQS would refuse it. SQS accepts #x9, #xA, #xD, and #x20 and up, except
-/// #xFFFE and #xFFFF. Source: `SendMessage`, SQS API reference.
+/// Replaces a character that SQS would refuse with U+FFFD. Source: `SendMessage`, SQS API reference.
 fn accepted(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,

@@ -100,8 +100,8 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
 /// may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
-/// Time from the last retry until the event reaches `MAX_AGE`. If a tenth of `MAX_AGE` is shorter, the tenth is used
-/// instead. If the handler receives the message late, but by less than this margin, it can still make the last retry.
+/// Time between the last retry and `MAX_AGE`, or a tenth of `MAX_AGE` if that is shorter. A message that arrives late
+/// by less than this can still be retried.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
 /// may request the same wait for all its events, which must not all come back at once.
@@ -178,17 +178,14 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) now: Timestamp,
 }
 
-/// The due time of a retry, and the rule or request that set it.
 struct Due {
     at: Timestamp,
     by: DueBy,
-    /// The retry request that made the retry due earlier; `None` if no request did.
     early: Option<Early>,
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Applies rules 2 to 11: decides the next step for a parsed message. Returns `None` if the pauses are unknown and
-    /// could change the decision, because the function may be paused or `MAX_AGE` may have been extended.
+    /// Applies rules 2 to 11. Returns `None` if the pauses are unknown and could change the decision.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {
@@ -218,7 +215,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies rules 2 and 3, and `MAX_RETRIES`. Returns the reason if the event must never be retried.
+    /// Applies rules 2 and 3, and `MAX_RETRIES`.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -245,14 +242,13 @@ impl<'r> Case<'_, 'r> {
         None
     }
 
-    /// The pauses of the event's function, as far as they are known.
+    /// Empty while the pauses are unknown.
     fn pauses(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The time at which the event reaches `MAX_AGE`, which counts from the first failure. The clock stops during each
-    /// pause of the function, and stays stopped until the handler has checked every held message again. A handler
-    /// environment notices the end of a pause when it next reads the pauses. Just before that read, the environment may
+    /// The time at which the event reaches `MAX_AGE`. The clock stops during each pause of the function, and until
+    /// every held message has been checked again: just before it notices the end of a pause, a handler environment may
     /// still hide a message for [`HOLD`].
     ///
     /// A pause that looks open counts only until now, because the pause may have ended since this environment last read
@@ -288,7 +284,7 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Applies the last part of rule 4. Returns the reason if an operator's cancel request applies to the event.
+    /// Applies the last part of rule 4.
     fn cancelled(&self) -> Option<Reason> {
         let Request { by, why, .. } = self.pauses?.cancels().find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
@@ -300,7 +296,7 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Returns true if an operator's request is in force and covers the event, regardless of when the event failed.
+    /// Ignores when the event failed.
     fn is_reached_by(&self, request: &Request) -> bool {
         let FailedEvent { function_arn, origin_request_id, .. } = self.event;
         request.is_in_force(self.now)
@@ -315,9 +311,8 @@ impl<'r> Case<'_, 'r> {
         self.pauses().any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
-    /// Applies rules 5 to 7. Returns the due time of the retry; `None` if no backoff fits before [the last
-    /// moment](Self::last_moment). The backoff starts at the first receive, so a message that comes back early waits
-    /// only for the rest of its backoff.
+    /// Applies rules 5 to 7. Returns `None` if no backoff fits before [the last moment](Self::last_moment). The backoff
+    /// starts at the first receive, so a message that comes back early waits only for the rest of it.
     fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -332,7 +327,6 @@ impl<'r> Case<'_, 'r> {
         Some(requested.unwrap_or(Due { at: due, by, early: None }))
     }
 
-    /// The start of the message's backoff: its first receive.
     fn start(&self) -> Timestamp {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
@@ -350,9 +344,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Draws the backoff, up to its ceiling. The generator is seeded with the message's id and the retry number, so
-    /// that each receive of the message draws the same delay. For decorrelated jitter, it is seeded with the event's
-    /// key, because each draw depends on the draws for the event's earlier messages.
+    /// Draws the backoff. The seed makes each receive of a message draw the same delay. For decorrelated jitter, the
+    /// seed is the event's key, because each draw depends on the draws for the event's earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -379,13 +372,12 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The time at which the event reaches `MAX_AGE`, or its message reaches rule 4's limit of 13 days and 12 hours,
-    /// whichever is sooner. Rule 6 leaves time for a last retry before this moment.
+    /// `MAX_AGE` or rule 4's limit of 13 days and 12 hours, whichever is sooner. Rule 6 leaves time for a last retry
+    /// before it.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
 
-    /// The reason for dead-lettering an event if rule 6 leaves too little time for a retry.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
             kept_too_long(self.record, self.record.sent)
@@ -394,8 +386,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies the first part of rule 7. If `due` is before the end of a pause that is over, returns a random time
-    /// within the pause's spread period, but no later than the last retry. Otherwise returns `due`.
+    /// Applies the first part of rule 7. Returns `due` unless a pause moves it.
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses().filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -407,17 +398,16 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause (`over`) until the last retry. The time of the last retry is computed as of the
-    /// moment when every handler environment has noticed that end, or as of `now` if that is earlier. A later pause
-    /// extends `MAX_AGE`, but does not change when the events held during this pause come back.
+    /// The time from the end of a pause (`over`) until the last retry. It is computed as of the moment when every
+    /// handler environment has noticed that end. So a later pause, which extends `MAX_AGE`, does not change when the
+    /// events held during this pause come back.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }
 
-    /// Applies the last part of rule 7. Returns the earliest due time set by an operator's retry request, but no
-    /// earlier than `start`; `None` if no request makes the retry due before `otherwise_due`.
+    /// Applies the last part of rule 7. Returns `None` if no request makes the retry due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -438,9 +428,7 @@ impl<'r> Case<'_, 'r> {
         moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
-    /// Applies rules 8 and 10. Returns the visibility timeout for the rest of the backoff, in whole seconds; `None` if
-    /// the retry is due. A retry is never due on the message's first receive, because the backoff starts with that
-    /// receive.
+    /// Applies rules 8 and 10. Returns `None` if the retry is due.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -462,16 +450,15 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Applies rule 9. Returns the time to hold the event, in whole seconds; `None` if its function is not paused.
+    /// Applies rule 9. Returns `None` if the function is not paused.
     fn hold(&self) -> Option<Duration> {
         let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Applies rule 11. Returns the envelope for the retry. SQS refuses a failure record that is too large, and it is
-    /// not known what Lambda then does with the record. So the handler does not retry an event if the record of its
-    /// next failure could be too large.
+    /// Applies rule 11. SQS refuses a failure record that is too large, and it is not known what Lambda then does with
+    /// it.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -492,8 +479,7 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Applies rule 4's limit of 13 days and 12 hours. Returns the reason for dead-lettering a message before SQS deletes
-/// it; `None` if the message may stay in the queue. `sent` is when the message was sent.
+/// Applies rule 4's limit of 13 days and 12 hours. Returns `None` if the message may stay in the queue.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -507,8 +493,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// Text to append to a reason's detail if an earlier call may have reached the target. The handler re-invokes on the
-/// second receive at the earliest, so from the third receive on, an earlier call may have gone unanswered.
+/// The handler re-invokes on the second receive at the earliest, so from the third receive on, an earlier call may have
+/// gone unanswered.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

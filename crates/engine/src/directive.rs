@@ -37,8 +37,7 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// Returns the directive given by an error of this type; `None` for an ordinary error. The message is read only if
-    /// the type is `RetryAfter`. Durations in the message count from `failed_at`.
+    /// Returns `None` for an ordinary error. Durations in the message count from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),
@@ -60,8 +59,7 @@ impl Directive {
     }
 }
 
-/// Parses the time in the message of a `RetryAfter` error. Fails if the time is not after `failed_at`. The returned
-/// reason does not quote the message.
+/// Parses the message of a `RetryAfter` error. The returned reason does not quote it.
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let now = UNIX_EPOCH + Duration::from_millis(failed_at.as_millis());
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;
@@ -70,8 +68,7 @@ fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str
     if moment > failed_at { Ok(moment) } else { Err("its time is not after the failure") }
 }
 
-/// The part of a message before the first `;`, or the whole message if that part is empty. Control characters are
-/// replaced, so that the result is safe for a log and a terminal.
+/// The start of a message, safe for a log and a terminal.
 fn safe_start(message: &str) -> String {
     let start = message.split(';').next().unwrap_or_default().trim();
     let text = if start.is_empty() { message.trim() } else { start };
@@ -124,7 +121,7 @@ pub fn error_matches(glob: &str, error_type: &str) -> bool {
     error_names(error_type).iter().any(|name| glob.matches(name))
 }
 
-/// An error type's qualified name. Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end are removed.
+/// Removes Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end.
 fn qualified_name(error_type: &str) -> &str {
     let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
     let name = inner.unwrap_or(error_type).trim_start_matches('&');

@@ -29,9 +29,7 @@ use crate::room::Room;
 use crate::time::Timestamp;
 use crate::waits::{Wait, guard};
 
-/// Advice to the operator after an unanswered re-invocation, which Lambda may have accepted.
 const UNANSWERED: &str = "it is repeated in one to two hours; look for an outage of Lambda or of the network";
-/// Advice to the operator after unanswered moves, which SQS may have accepted.
 const LOST_COPY: &str = "the copies may have been sent, so the originals return in one to two hours at the \
                          earliest; look for an outage of SQS or of the network";
 
@@ -145,10 +143,6 @@ impl Environment {
         }
     }
 
-    /// Decides the next step for a message. A copy of a moved message is kept if the wait in its attribute `Comeback`
-    /// is not over. Otherwise, if `TARGET_FUNCTIONS` is empty, the message is kept or, shortly before SQS would delete
-    /// it, dead-lettered. In all other cases, the rules decide. If the pauses have never been read and could change the
-    /// result of the rules, the message is kept.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> BatchMessage<'a> {
         let mut message = BatchMessage::received(record);
         let read = isolated(|| FailedEvent::read(record));
@@ -157,8 +151,8 @@ impl Environment {
             message.keep(Cause::WaitGoesOn, None, wait);
             return message;
         }
-        // The message's age counts from when its original was sent. Each copy is a new message, so if the age counted
-        // from when the copy was sent, a message could be kept forever.
+        // The age counts from when the original was sent. A copy is a new message, so a message could otherwise be kept
+        // forever.
         let expiring = expiring(record, record.first_sent(), now);
         if self.policies.stack().keeps_everything() {
             message.keep_unless(expiring, Cause::Unattached, None, now);
@@ -176,8 +170,8 @@ impl Environment {
         message
     }
 
-    /// Hides the waiting messages, and the messages about to be re-invoked or moved, in one call. Returns the first
-    /// error from hiding a message that is about to be re-invoked; `None` if every such message was hidden.
+    /// Hides the waiting messages, and [guards](Self::guard) those about to be re-invoked or moved. Returns the first
+    /// error from guarding a message that is about to be re-invoked.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -208,8 +202,7 @@ impl Environment {
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// The visibility timeout that a message needs now: the length of its wait or of its [guard](Self::guard),
-    /// whichever is longer if both are needed. `None` if the message does not need to be hidden.
+    /// The visibility timeout that a message needs now; `None` if it does not need to be hidden.
     fn hiding(&self, message: &BatchMessage<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -230,7 +223,7 @@ impl Environment {
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    /// The input to the rules for a message; `None` if the message could not be parsed.
+    /// Returns `None` if the message could not be parsed.
     fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
         let BatchMessage { record, event, .. } = message;
         let event = event.as_ref()?;
@@ -326,8 +319,8 @@ impl Environment {
     }
 }
 
-/// Removes duplicates from the records. SQS may deliver a message twice in one batch. Only the later delivery is
-/// handled, because only the later receipt handle is valid.
+/// SQS may deliver a message twice in one batch. Only the later delivery is handled, because only its receipt handle is
+/// valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
@@ -342,8 +335,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Selects messages to move if there is not enough room to hide all waiting messages. Selects the messages that are
-/// cheapest to move, but none that must not be moved.
+/// Selects the messages that are cheapest to move if there is not enough room to hide all waiting messages.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {
@@ -389,7 +381,7 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts the messages in flight if `is_due`. Returns the error if the count fails, and otherwise `None`.
+/// Returns the error if the count fails.
 async fn count<A: Account>(
     is_due: bool,
     room: &mut Room,

@@ -29,7 +29,7 @@ pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
 
-/// A failed event: its function, the number of its next retry, its first failure, its error and its payload.
+/// A failed event, as read from a message.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {
     /// The ARN of the function to re-invoke, exactly as in the record.
@@ -54,7 +54,6 @@ pub struct FailedEvent<'a> {
     pub not_found: bool,
     /// The payload of the first invocation, without an envelope.
     pub payload: Cow<'a, RawValue>,
-    /// The error's `errorType`, decoded from JSON.
     pub(crate) error_type: Option<Cow<'a, str>>,
     /// Size of the payload as received, in bytes, including its envelope.
     pub(crate) received_payload_bytes: usize,
@@ -94,7 +93,6 @@ impl<'a> FailedEvent<'a> {
         self.error_type.as_deref()
     }
 
-    /// Creates the dead-letter that replaces `record`, the message that the event was read from.
     pub(crate) fn dead_letter(&self, record: &Record, reason: &Reason, now: Timestamp) -> DeadLetter {
         let error = self.error.as_ref();
         let body = Body {
@@ -146,15 +144,14 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event from a dead-letter. The payload has an envelope only if someone wrote the message by hand. In
-    /// that case, the payload is taken out of the envelope, so that a retry does not add a second envelope.
+    /// The payload has an envelope only if someone wrote the message by hand. It is opened, so a retry does not add a
+    /// second envelope.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))
     }
 
-    /// Creates a redriven event, which starts over: its earlier error and retries no longer count. If the event has no
-    /// key, its key becomes the id that SQS gave the message when the message was first sent.
+    /// Creates an event that starts over: earlier errors and retries do not count.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

@@ -40,7 +40,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// The JSON of a record. The type parameters are the types of its three nested objects, which can be parsed or raw.
+/// The JSON of a record, with its nested objects parsed or raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -80,8 +80,7 @@ struct ResponseContext<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// Parses the nested objects. If `responsePayload` is malformed, the function's error remains unknown, but
-    /// everything else is still read.
+    /// If `responsePayload` is malformed, the function's error is unknown, but everything else is still read.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
@@ -96,10 +95,8 @@ impl<'a> Odd<'a> {
 }
 
 const ON_SUCCESS: &str = "condition is Success; make the retry queue the on-failure destination instead";
-/// The detail of a dead-letter whose reason is [`ReasonCode::PayloadLost`].
 const LOST: &str = "it has no requestPayload, so the event is lost; Lambda may omit one that is too large";
 
-/// The reason for dead-lettering a message whose body is not a readable record.
 fn why_unreadable(body: &str, error: String) -> Reason {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -205,7 +202,6 @@ mod tests {
         select(&VALUES[..]).prop_map(Into::into).boxed()
     }
 
-    /// A random invocation record. Many of these records are complete, and many have parts in an unexpected shape.
     fn record() -> impl Strategy<Value = String> {
         let array = || select(&ARRAYS[..]).prop_map(Into::into);
         let inner = || prop_oneof![3 => object_of(&NAMES[5..], value()), 1 => value(), 2 => array()];
@@ -217,13 +213,12 @@ mod tests {
         })
     }
 
-    /// JSON of an object with the members `first`, followed by the members `rest`.
+    /// Adds the members of the object `rest` to the unfinished object `first`.
     fn whole(first: &str, rest: &str) -> String {
         let rest = &rest[1..];
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
     }
 
-    /// Returns everything that was parsed from a record, formatted as a string, so that tests can compare records.
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);

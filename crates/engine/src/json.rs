@@ -39,8 +39,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Returns the error's message without the quoted value. For a wrong type, serde's message quotes the value, then names
-/// the expected type and the position.
+/// For a wrong type, serde's message quotes the value, then names the expected type and the position.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {
@@ -55,8 +54,7 @@ pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// Decodes a JSON string that is only shown to people. Returns `None` for any other value. The string is copied only if
-/// it contains an escape sequence.
+/// Decodes a JSON string that is only shown to people.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
@@ -95,7 +93,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
     }
 }
 
-/// Decodes the bytes of a string, and replaces the three bytes of each lone surrogate with one U+FFFD.
+/// Replaces the three bytes of each lone surrogate with one U+FFFD.
 fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
         return text.into();
@@ -111,13 +109,10 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// Decodes an id from a JSON string, without replacing any character. Returns `None` if the value is empty or not a
-/// string.
 pub(crate) fn id(raw: &RawValue) -> Option<String> {
     string(raw).filter(|id| !id.is_empty())
 }
 
-/// Decodes a JSON string that is shown to people. Returns `None` if the value is empty or not a string.
 pub(crate) fn non_empty_text(raw: &RawValue) -> Option<String> {
     lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }

@@ -14,11 +14,8 @@ use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 
 /// Time after which the handler warns that an open pause may have been forgotten.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
-/// Advice to the operator if the parameter is unreadable.
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
-/// The pauses that one handler environment has read, and the time of its next read.
-///
 /// The environment reads the pauses before its first batch. It reads them again before the first batch that starts at
 /// least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s) later; this interval is extended by a random amount, up to a quarter
 /// of its length. A failed read does not change the known pauses. After a first failure, the environment reads them
@@ -27,8 +24,7 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// before every batch, and invokes no function.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// Minimum time between two reads. `None` if the environment variable `PAUSES` is not set; in that case, no
-    /// function is ever paused.
+    /// Minimum time between two reads; `None` if `PAUSES` is not set.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
@@ -37,14 +33,12 @@ pub(crate) struct KnownPauses {
 }
 
 impl KnownPauses {
-    /// Creates the state before the first read, for an environment with this policy.
     pub(crate) fn of(policy: &Policy) -> Self {
         let between_reads = Some(between_reads(policy.settings().maximum_concurrency));
         Self { between_reads, known: None, next_read: None, failures: 0 }
     }
 
-    /// Creates the state for a handler whose environment variable `PAUSES` is not set. The handler never reads pauses,
-    /// and no function is paused.
+    /// The state of a handler without `PAUSES`: it never reads pauses, and no function is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
@@ -54,13 +48,12 @@ impl KnownPauses {
         self.known.as_ref()
     }
 
-    /// Returns true if a batch that starts at `now` must first read the pauses.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Updates the pauses from the result of a read: the parameter's value, or `None` if the parameter does not exist.
-    /// `message_id` seeds the random time until the next read.
+    /// `answer` is the parameter's value, or `None` if the parameter does not exist. `message_id` seeds the random part
+    /// of the time until the next read.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,
@@ -89,8 +82,7 @@ impl KnownPauses {
     }
 }
 
-/// The time until the next read after this many failed reads in a row: zero after the first failure, then 1/32 of the
-/// usual time between two reads, doubling with each further failure up to the usual time.
+/// Zero after the first failure, then 1/32 of the usual time, doubling with each further failure up to the usual time.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

@@ -1,5 +1,4 @@
-//! A line in the handler's log about one message: the message's event, the time, and the outcome. The handler writes
-//! these lines, and programs that read the log parse them.
+//! A line in the handler's log about one message: its event, the time, and the outcome.
 
 use std::borrow::Cow;
 
@@ -170,7 +169,6 @@ fn cut(text: &str) -> Cow<'_, str> {
     logged(text).into()
 }
 
-/// Returns true if the receipt handle may be logged: it is printable ASCII and not too long.
 fn is_plain(handle: &str) -> bool {
     handle.len() <= LONGEST_HANDLE && handle.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -190,7 +188,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// Serializes a time without its `.000`. A first failure is in whole seconds, so the fraction is always zero.
+/// A first failure is in whole seconds, so its `.000` is left out.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

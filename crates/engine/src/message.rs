@@ -14,17 +14,16 @@ use crate::record::{Moved, Record};
 use crate::time::Timestamp;
 use crate::waits::Wait;
 
-/// A message of the batch that is being handled, with its current state.
 pub(crate) struct BatchMessage<'a> {
     pub(crate) record: &'a Record,
-    /// The event in the message; `None` if the message could not be parsed.
+    /// `None` if the message could not be parsed.
     pub(crate) event: Option<FailedEvent<'a>>,
     pub(crate) guard: Guard,
     pub(crate) state: State<'a>,
 }
 
-/// The state of a message's guard. Before the message's target is re-invoked or its copy is sent, a guard hides the
-/// message for one to two hours, so that neither step is repeated soon if the handler crashes.
+/// Before a message's target is re-invoked or its copy is sent, a guard hides the message for one to two hours, so that
+/// neither step is repeated soon if the handler crashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -35,22 +34,17 @@ pub(crate) enum Guard {
 /// The state of a message in a batch: the step that the handler takes next.
 #[derive(Default)]
 pub(crate) enum State<'a> {
-    /// The handler has to decide what to do with the message.
     #[default]
     Received,
     /// The message is kept hidden, because its backoff is not over or a call for it failed.
     Wait { what: What, wait: Wait },
     /// The message has to be replaced by a delayed copy, because there is no room to hide the message.
     Move { what: What, wait: Wait },
-    /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
-    /// The event has to be dead-lettered.
     DeadLetter { due: Option<Timestamp>, reason: Reason, dead_letter: DeadLetter },
-    /// Nothing is left to do.
     Done(What, Location),
 }
 
-/// Something that happened to a message and may change its state.
 pub(crate) enum Happened {
     /// The environment has no room to hide another message.
     NoRoom,
@@ -63,7 +57,7 @@ pub(crate) enum Happened {
     NotMoved {
         at_least: Duration,
     },
-    /// The target was re-invoked. The field is the request id of the new invocation, if Lambda returned one.
+    /// The request id of the new invocation, if Lambda returned one.
     Reinvoked(Option<String>),
     DeadLettered,
     /// The call to re-invoke the target, or to send the dead-letter, failed.
@@ -101,9 +95,8 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message for which no decision was made. The message waits as long as after a failed call, so that it
-    /// reaches SQS's limit of 14 days before the limit of 1,000 receives. If `expiring` is given, the 14 days are
-    /// almost over, and the message is dead-lettered for that reason instead.
+    /// Keeps a message without a decision, for as long as after a failed call. So it reaches SQS's limit of 14 days
+    /// before the limit of 1,000 receives. If `expiring` is given, the message is dead-lettered instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -117,8 +110,6 @@ impl<'a> BatchMessage<'a> {
         }
     }
 
-    /// Makes the handler dead-letter the event next, because it can no longer be retried or the target has refused it
-    /// permanently.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {
@@ -134,8 +125,7 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// Changes the state according to the table of transitions. If no row of the table matches, the state stays the
-    /// same. For example, guarding a message before its call does not change its state.
+    /// Changes the state by this table of transitions. If no row matches, the state stays the same.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
@@ -176,7 +166,6 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// Returns the copy that replaces the message, or `None` if the message is not moved.
     pub(crate) fn copy(&self) -> Option<Move<'a>> {
         let State::Move { what, wait } = &self.state else { return None };
         Some(self.copy_for(what, wait))
@@ -187,9 +176,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of moving a waiting message: the number of bytes to send. `u64::MAX` if the message must not be moved,
-    /// because SQS would refuse the copy or because the message could not be guarded. `None` if the message is not
-    /// waiting.
+    /// The number of bytes to send for all moves of a waiting message. `u64::MAX` if it must not be moved, because SQS
+    /// would refuse the copy or the message could not be guarded. `None` if it is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -262,8 +262,7 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// Creates the outcome for a message that is kept, before the length of its wait is known. `due` and `reason`
-    /// belong to the step that the handler could not take.
+    /// `due` and `reason` belong to the step that the handler could not take.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,
@@ -273,8 +272,8 @@ impl What {
         Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
     }
 
-    /// Adds the wait to a message's outcome: the message's visibility timeout, or the delay of its copy. `not_hidden`
-    /// is the error if the message could not be hidden.
+    /// `wait` is the message's visibility timeout, or the delay of its copy. `not_hidden` is the error if the message
+    /// could not be hidden.
     pub(crate) fn with_wait(
         self,
         wait: Duration,
@@ -314,13 +313,11 @@ impl What {
         }
     }
 
-    /// Returns true if the log line names the event. The line does not name it if the message is kept for a reason that
-    /// has nothing to do with the event.
+    /// Returns false if the message is kept for a reason that has nothing to do with its event.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }
 
-    /// Returns true if an operator may end the message's wait early.
     const fn may_be_recalled(&self) -> bool {
         let Self::Keep { cause, .. } = self else { return true };
         match cause {
@@ -342,7 +339,6 @@ impl What {
     }
 }
 
-/// Serializes the part of a string that is logged.
 fn cut<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().map(logged).serialize(serializer)
 }

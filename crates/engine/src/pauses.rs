@@ -1,7 +1,5 @@
-//! Pauses: operators' requests not to invoke certain functions for a while. All pauses are in one JSON document, which
-//! is stored in the SSM parameter that `PAUSES` names. The operators' commands write the document, and the handler
-//! reads it. The document also contains retry and cancel requests. This file defines the document's format, and the
-//! order in which entries are dropped when the document is too long.
+//! The JSON document of pauses, retry requests and cancel requests. It is stored in the SSM parameter that `PAUSES`
+//! names. The operators' commands write it, and the handler reads it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -151,9 +149,8 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a held message returns, if enough of `MAX_AGE` is left: a random time within `spread` after the end of the
-    /// pause. The draw is seeded with the retry number and `first_id`, the id of the message when it was first sent.
-    /// `None` while the pause has no end.
+    /// When a held message returns if enough of `MAX_AGE` is left: a random time within `spread` after the end of the
+    /// pause. `None` while the pause has no end. `first_id` is the id of the message when it was first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -167,8 +164,6 @@ impl Pause {
     }
 }
 
-/// Draws a time within `spread` after a pause's end. The draw is seeded with the retry number and `first_id`, the id of
-/// the message when it was first sent.
 pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, retry: u64) -> Timestamp {
     let share: f64 = generator(&format!("{first_id} {retry}"), until.as_secs()).random();
     until.saturating_add(spread.mul_f64(share))
@@ -272,7 +267,7 @@ impl Pauses {
     }
 }
 
-/// Parses a list of requests. Any value other than a list or `null` becomes a single unreadable entry.
+/// Any value other than a list or `null` becomes a single unreadable entry.
 fn entries(raw: &RawValue, list: List) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
@@ -357,7 +352,7 @@ impl Pauses {
         }
     }
 
-    /// Removes the withdrawn requests. Returns true if any request was removed.
+    /// Returns true if a request was removed.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.retries.len() + self.cancels.len();
         self.retries.retain(RequestEntry::is_not_withdrawn);
@@ -365,8 +360,7 @@ impl Pauses {
         self.retries.len() + self.cancels.len() < before
     }
 
-    /// Returns the document without entries that have no effect. Ended pauses of the same target that overlap or adjoin
-    /// are merged.
+    /// Drops entries that have no effect, and merges ended pauses of the same target that overlap or adjoin.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
@@ -389,15 +383,13 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Returns true if both pauses have ended, have the same target, and leave no gap between them. `other` must not
-    /// begin before this pause.
+    /// `other` must not begin before this pause.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges `other` into this pause. Events that became due during either pause come back after the later end, within
-    /// the spread period of the pause that ended later.
+    /// Events that became due during either pause come back within the spread of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

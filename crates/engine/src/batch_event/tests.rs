@@ -5,7 +5,6 @@ const WHOLE: &str = r#"{"messageId": "m-1", "receiptHandle": "h-1", "body": "{}"
                    "ApproximateFirstReceiveTimestamp": "1789400814200", "SenderId": "AIDA"},
     "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:retries"}"#;
 
-/// Returns the message [`WHOLE`] with `from` replaced by `to`. Panics if the message does not contain `from`.
 fn with(from: &str, to: &str) -> String {
     assert!(WHOLE.contains(from), "{from}");
     WHOLE.replace(from, to)

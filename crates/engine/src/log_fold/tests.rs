@@ -19,7 +19,6 @@ fn folded<'l>(lines: impl IntoIterator<Item = &'l LogLine<'static>>) -> Fold {
     fold
 }
 
-/// A log line about message number `message`, written at `second`.
 fn said(message: usize, second: u64, what: What) -> LogLine<'static> {
     let mut line = line(what);
     line.timestamp = at(second);
@@ -55,7 +54,6 @@ fn a_message_waits_until_a_line_settles_it() {
     }
 }
 
-/// All lines have the same key, but they are about failures of different attempts.
 #[test]
 fn each_failure_is_its_own_message() {
     let changed = |change: fn(&mut LoggedEvent<'static>)| {
@@ -130,7 +128,7 @@ fn settled_messages_take_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// The expected state of a message, computed from all its lines at once, whereas the fold takes one line at a time.
+/// The expected state, computed from all lines at once; the fold takes one line at a time.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {
@@ -154,7 +152,7 @@ fn state(fold: &Fold, message: usize) -> Option<Result<WaitsFor, ()>> {
 
 const MESSAGES: usize = 4;
 
-/// Log lines about a few messages, each with a different time.
+/// Log lines with different times, about a few messages.
 fn some_lines() -> impl Strategy<Value = Vec<LogLine<'static>>> {
     let line = (0..MESSAGES, any::<Index>(), any::<Index>(), 0..5_000u64);
     prop::collection::vec(line, 0..40).prop_map(|lines| {

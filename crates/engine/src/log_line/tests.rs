@@ -10,7 +10,7 @@ use crate::outcome::{Cause, DueBy, Early, Location};
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
 
-/// A logged event with a value in every field. If a new field is not set here, this function does not compile.
+/// A logged event with a value in every field.
 pub(crate) fn event() -> LoggedEvent<'static> {
     LoggedEvent {
         key: "r-0".into(),
@@ -315,8 +315,7 @@ fn a_forged_text_cannot_make_a_line_long() {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
 
-/// The names in the first column of the table with the header `head`, in the section "The log" of
-/// docs/what-happens-to.md.
+/// The names in the first column of the table with the header `head`.
 fn documented(head: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let (_, log) = page.split_once("\n## The log\n").unwrap();
@@ -347,7 +346,7 @@ fn the_page_has_each_cause() {
     ];
     let names = causes.map(|cause| serde_json::to_value(cause).unwrap().as_str().unwrap().to_owned());
     assert_eq!(BTreeSet::from(names), documented("| cause | meaning |"));
-    // If a new cause is missing here, this `match` does not compile. Each cause must also be in `causes`.
+    // A new cause makes this `match` fail to compile. Add it to `causes` too.
     match causes[0] {
         Cause::Refused | Cause::NotSent | Cause::Unanswered | Cause::DeadLetterNotSent => {}
         Cause::PausesUnknown | Cause::Unattached | Cause::WaitGoesOn | Cause::Undecided | Cause::Other => {}

@@ -24,7 +24,7 @@ pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     }
 }
 
-/// A random pause for one of three targets. All times lie within a minute, so that pauses overlap.
+/// All times lie within a minute, so that pauses overlap.
 fn any_pause() -> impl Strategy<Value = Pause> {
     let words = || prop::option::of("[ -~é]{0,12}");
     let times = (0..40u64, prop::option::of(0..20u64), 0..=LONGEST_SPREAD.as_secs());
@@ -42,7 +42,6 @@ fn any_pauses() -> impl Strategy<Value = Pauses> {
     prop::collection::vec(any_pause(), 0..12).prop_map(|all| pauses(&all))
 }
 
-/// For each second, true if the function is paused during that second.
 fn moments(pauses: &Pauses, function_arn: &str) -> Vec<bool> {
     let is_paused = |second| pauses.of_function(function_arn).any(|pause| pause.is_active(at(second)));
     (0..80).map(is_paused).collect()
@@ -77,7 +76,6 @@ fn refused(text: &str) -> String {
     Pauses::read(text).unwrap_err().to_string()
 }
 
-/// The JSON of a document that has one pause, with `from` replaced by `to`.
 fn with(from: &str, to: &str) -> String {
     let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":5}]}"#;
     assert!(text.contains(from), "{from} is not in {text}");
