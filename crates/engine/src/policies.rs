@@ -37,7 +37,6 @@ pub struct Policies {
 /// pattern matches.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
-    /// The entry of `POLICIES`, as written.
     text: String,
     pattern: PolicyPattern,
     policy: Policy,
@@ -66,7 +65,6 @@ impl PolicyEntry {
     }
 }
 
-/// Formats the entry as it was written.
 impl fmt::Display for PolicyEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -133,19 +131,16 @@ impl Policies {
     }
 }
 
-/// The resulting policies have no entries, so the stack's policy applies to every function.
 impl From<Policy> for Policies {
     fn from(stack: Policy) -> Self {
         Self { stack, entries: Vec::new() }
     }
 }
 
-/// Splits the value of `POLICIES` into entries. Drops empty entries, and white space around entries.
 fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// The function pattern at the start of an entry of `POLICIES`, as written.
 fn pattern_of(entry: &str) -> &str {
     entry.split_whitespace().next().unwrap_or_default()
 }

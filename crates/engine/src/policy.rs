@@ -95,16 +95,13 @@ impl Policy {
         self.target_functions.is_empty()
     }
 
-    /// Returns true if one of the [names](error_names) of this error type matches `NON_RETRYABLE_ERRORS`. If so, events
-    /// that failed with an error of this type are dead-lettered.
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);
         self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
     }
 }
 
-/// Creates an exponential backoff from `base` to `cap` seconds. The waits are whole seconds, because SQS counts in
-/// seconds.
+/// The waits are whole seconds, because SQS counts in seconds.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
 }

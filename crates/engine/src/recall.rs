@@ -86,8 +86,7 @@ pub struct Rules<'p> {
 }
 
 impl Rules<'_> {
-    /// The entries of the pauses document that recall messages. If several entries have the same time, the first takes
-    /// precedence.
+    /// In order of precedence among entries with the same time.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =
@@ -178,7 +177,7 @@ impl Recall<'_> {
             return Err(NotRecalled::Soon);
         }
         let Some(handle) = &message.handle else { return Err(without_handle(message)) };
-        // Among entries with the same time, the first in the document counts.
+        // Among entries with the same time, the first counts.
         let mut is_met = false;
         let mut earlier = rules.entries(now).filter(|entry| {
             is_met |= *entry == self;
@@ -220,8 +219,7 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if this entry does not recall events of a paused function. Only a cancel request recalls such
-    /// events, because a cancelled event is not re-invoked.
+    /// Only a cancel request recalls events of a paused function, because a cancelled event is not re-invoked.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }
@@ -241,7 +239,6 @@ impl Recall<'_> {
     }
 }
 
-/// Checks that a retry request can make this message's retry due sooner. The error says why it cannot.
 fn may_be_sooner(
     message: &WaitingMessage,
     target: &str,

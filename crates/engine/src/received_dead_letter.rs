@@ -22,8 +22,7 @@ pub enum DeadLetterKind {
     /// A received body that the handler dead-lettered verbatim, because the body could not be parsed or was too large
     /// to wrap.
     Verbatim,
-    /// An invocation record, which has no reason. SQS itself moved the record from the retry queue to the dead-letter
-    /// queue, according to the retry queue's redrive policy.
+    /// An invocation record that SQS itself moved to the dead-letter queue, under the retry queue's redrive policy.
     Record,
     /// Any message that is not one of Comeback's dead-letters.
     Unknown,
@@ -33,12 +32,12 @@ pub enum DeadLetterKind {
 #[derive(Clone, Debug)]
 pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
-    /// The message's kind: a dead-letter in one of Comeback's formats, or any other message.
+    /// The message's kind.
     pub kind: DeadLetterKind,
     /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
     /// reason.
     pub reason: Option<ReasonCode>,
-    /// The reason in words. It may quote the value that was found and the limit that it exceeded.
+    /// The reason in words.
     pub detail: Option<String>,
     /// The ARN of the event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,
@@ -148,10 +147,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Reads a body that has the form of a dead-letter. The handler wrote the body, unless the message's attributes
-    /// show that the handler received the body in this form and dead-lettered it verbatim. In that case, the attributes
-    /// have a `Detail`, or a reason other than the body's. Anyone may have written a verbatim body, so its reason,
-    /// detail and time are not trusted.
+    /// Reads a body in the form of a dead-letter. If the attributes have a `Detail`, or a reason other than the body's,
+    /// the handler received the body in this form and dead-lettered it verbatim. Anyone may have written such a body,
+    /// so its reason, detail and time are not trusted.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

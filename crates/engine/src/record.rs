@@ -1,5 +1,4 @@
-//! A message from the retry queue, and the data in its attributes: data about the original of a moved message, and the
-//! X-Ray trace.
+//! A message from the retry queue, with its attributes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::json::object;
 use crate::time::Timestamp;
 
-/// A message from the retry queue, as the event source mapping delivers it. SQS's attributes are parsed. The body is
-/// still unparsed JSON. [`restore`](Self::restore) gives a moved message the data of its original.
+/// A message from the retry queue, as the event source mapping delivers it. [`restore`](Self::restore) gives a moved
+/// message the data of its original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// SQS's id for the message, which is the same on every receive.
@@ -62,8 +61,7 @@ impl Attribute {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Adds the sender's attributes to `ours`, up to the ten that SQS accepts. If both lists have an attribute with the
-    /// same name, the one in `ours` is kept.
+    /// Adds the sender's attributes to `ours`, up to the ten that SQS accepts. `ours` takes precedence.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -99,13 +97,11 @@ impl Record {
         self.receive_count <= 1
     }
 
-    /// SQS's id for the message when it was first sent: the original's id if the message was moved. This id seeds the
-    /// draw of the backoff.
+    /// The message's id when it was first sent: the original's id if the message was moved.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
 
-    /// When the message was first sent; for a moved message, when its original was sent.
     pub(crate) fn first_sent(&self) -> Timestamp {
         self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
     }
@@ -157,7 +153,6 @@ struct Wire<'a> {
 }
 
 impl Moved {
-    /// Parses the attribute `Comeback` of a message that SQS received at `sent`.
     pub(crate) fn read(attribute: &str, sent: Timestamp) -> Result<Self, GarbledAttribute> {
         let wire: Wire<'_> = object(attribute).map_err(GarbledAttribute)?;
         let is_id = (1..=LONGEST_ID).contains(&wire.message_id.len())
@@ -180,10 +175,8 @@ impl Moved {
         })
     }
 
-    /// Returns the value of the attribute `Comeback` for this message's next copy. `waits_on` is true if the message is
-    /// moved because its wait is not over, and false if it is moved because a call failed. If `waits_on` is true and
-    /// the message is itself a copy, this receive is not counted, so that the whole wait counts as one receive, like
-    /// the wait of a hidden message.
+    /// The attribute's value for the message's next copy. `waits_on` is false if a call failed. While a copy only waits
+    /// on, its receives are not counted. So the whole wait counts as one receive, as it does for a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

@@ -226,7 +226,6 @@ fn ended_pauses_leave_a_document_that_is_too_long() {
     assert_eq!(Pauses::read(&unknown).unwrap().fitted(at(0)).map_err(|it| it.bytes), Err(6_029));
 }
 
-/// The document has 200 ended pauses of one function, and an open pause of another function.
 #[test]
 fn pauses_that_ended_first_leave_first() {
     let ended: Vec<Pause> = (0..200).map(|n| pause(PAYMENTS, n * 6_000, Some(n * 6_000 + 3_600))).collect();
@@ -260,7 +259,6 @@ fn pauses_that_ended_first_leave_first() {
 }
 
 proptest! {
-    /// All pauses in this test are recent, because tidying removes pauses that ended over 14 days ago.
     #[test]
     fn tidying_changes_no_paused_second(pauses in any_pauses(), now in 0..70u64) {
         let tidied = pauses.tidied(at(now));

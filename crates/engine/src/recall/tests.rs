@@ -18,8 +18,7 @@ fn policies() -> Policies {
     Policies::from_variables(|name| variables.iter().find(|it| it.0 == name).map(|it| it.1.into())).unwrap()
 }
 
-/// A document with these pauses (from, until, spread) and requests (at, within), in seconds. Each of them applies to
-/// every function.
+/// A pause is (from, until, spread) and a request is (at, within), in seconds.
 fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Pauses {
     let until = |until: &Option<u64>| until.map_or_else(|| "null".to_owned(), |until| until.to_string());
     let pauses = pauses.iter().map(|(from, end, spread)| {
@@ -38,7 +37,6 @@ fn line(second: u64, what: What) -> LogLine<'static> {
     line
 }
 
-/// The log line of a message that is hidden for an hour from `second`, until its retry is due.
 fn backs_off(second: u64) -> LogLine<'static> {
     defers(second, DueBy::Policy)
 }
@@ -58,9 +56,8 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// A minute after [`AT`], recalls the message that the log lines describe. The entry that recalls it is the last retry
-/// request in `pauses` or, without a retry request, the last pause. Returns the seconds from [`AT`] until the message
-/// is due.
+/// A minute after [`AT`], applies the last retry request or, without one, the last pause. Returns the seconds from
+/// [`AT`] until the message is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -122,8 +119,7 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Recalls the message that `line` describes. The entry that recalls it is the only one in the list named `list`;
-/// `more` is the JSON of further members of that entry.
+/// `list` names the list that has the only entry. `more` is the JSON of further members of that entry.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };

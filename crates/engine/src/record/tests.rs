@@ -5,7 +5,6 @@ use super::*;
 const WRITTEN: &str = r#"{"message_id":"m-0","sent":1000,"first_receive":2000,"receives":3,"moves":1}"#;
 const SENT: Timestamp = Timestamp::from_millis(9_000_000);
 
-/// A copy of a moved message, on its first receive.
 fn copy() -> Record {
     Record {
         message_id: "m-1".into(),
@@ -119,7 +118,6 @@ fn a_later_version_may_add_members() {
 }
 
 prop_compose! {
-    /// Any copy of a moved message, as SQS delivers it.
     fn moved_record()(
         message_id in "[!-~]{1,100}",
         times in prop::array::uniform3(0..=9_000_000u64),
