@@ -86,7 +86,6 @@ pub struct Rules<'p> {
 }
 
 impl Rules<'_> {
-    /// In order of precedence among entries with the same time.
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =

@@ -15,14 +15,13 @@ pub struct BatchReport<'a> {
     /// The outcomes, in the order of the batch. If the batch contains a message twice, only the later delivery has an
     /// outcome.
     pub outcomes: Vec<Outcome<'a>>,
-    /// The number of messages that were moved (sent again with a delay), and the number that could not be moved.
+    /// Counts of moved messages.
     pub moves: Moves,
     /// The first error from hiding a message before its event was re-invoked; `None` if every such message was hidden.
     /// If the handler crashes after such a re-invocation, the event is re-invoked again after the queue's own
     /// visibility timeout.
     pub unguarded: Option<CallFailure>,
-    /// The error from counting the messages in flight; `None` if no count failed. After a failed count, the environment
-    /// has no [`Room`](crate::Room) until its next count.
+    /// The error from counting the messages in flight; `None` if no count failed.
     pub count_failure: Option<CallFailure>,
     /// The result of reading the pauses; `None` if this batch did not read the pauses.
     pub pauses: Option<PausesRead>,
@@ -57,8 +56,7 @@ pub struct Moves {
 }
 
 impl<'a> BatchReport<'a> {
-    /// Creates the report for a batch that has not been handled yet. If a message has no id, the report says that the
-    /// whole batch is kept.
+    /// Creates the report for a batch that has not been handled yet.
     pub fn new(batch: &'a BatchEvent) -> Self {
         Self {
             batch,

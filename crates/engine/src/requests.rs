@@ -81,7 +81,6 @@ impl Request {
         self.until.map_or(latest, |until| until.min(latest))
     }
 
-    /// Returns true if handlers apply the request at `now`.
     pub(crate) fn is_in_force(&self, now: Timestamp) -> bool {
         !self.withdrawn && (self.at..=self.last_moment()).contains(&now)
     }
@@ -102,23 +101,21 @@ impl Request {
         self.errors.is_empty() || error_type.is_some_and(matches)
     }
 
-    /// When a message's retry becomes due because of this request: a random time between `at` and `at` + `within`. The
-    /// draw is seeded with the retry number and `first_id`, the id that the message had when it was first sent.
+    /// When a message's retry becomes due because of this request: a random time between `at` and `at` + `within`.
+    /// `first_id` is the id that the message had when it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
     }
 }
 
-/// The list that an entry of the pauses document belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     Retries,
     Cancels,
 }
 
-/// An entry in the pauses document, with the request that it contains. The entry is kept as JSON, including members
-/// that this version does not read.
+/// An entry in the pauses document. `text` is its JSON, including members that this version does not read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry {
     pub(crate) text: String,
@@ -128,7 +125,7 @@ pub(crate) struct RequestEntry {
     pub(crate) end: Option<Timestamp>,
 }
 
-/// The part of an entry that every version can read: the time of the request.
+/// The part of an entry that every version can read.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -170,8 +167,7 @@ impl RequestEntry {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Creates the entry for a request. The request's time is rounded up to a whole second, so that the request does
-    /// not miss the latest failures.
+    /// The request's time is rounded up to a whole second, so that the request does not miss the latest failures.
     pub(crate) fn of(request: &Request, list: List) -> Self {
         debug_assert!(list == List::Retries || request.within.is_zero(), "BUG: a cancel takes no time");
         let wire = Wire {
@@ -189,7 +185,7 @@ impl RequestEntry {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), list)
     }
 
-    /// Returns a copy of the entry, marked as withdrawn. Members that this version does not read are kept.
+    /// Keeps members that this version does not read.
     pub(crate) fn withdrawn(&self, list: List) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);
@@ -200,7 +196,6 @@ impl RequestEntry {
         !self.request.as_ref().is_ok_and(|request| request.withdrawn)
     }
 
-    /// Returns true once no handler needs this entry any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.end.is_none_or(|end| end < now)
     }

@@ -45,19 +45,16 @@ pub struct Room {
 }
 
 impl Room {
-    /// Creates the room of a new environment. If `HIDE_UP_TO` is `always`, the room is unlimited. Otherwise, it is zero
-    /// until the first count.
     pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.settings().maximum_concurrency;
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// Returns the room of the same environment for another queue, whose messages it has not counted yet.
+    /// The room for another queue, whose messages are not counted yet.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }
 
-    /// The number of messages that the environment may hide now.
     pub(crate) const fn left(&self) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => u64::MAX,
@@ -65,7 +62,6 @@ impl Room {
         }
     }
 
-    /// Reduces the room by this number of messages, which stay in flight.
     pub(crate) fn take(&mut self, messages: u64) {
         self.left = self.left.saturating_sub(messages);
     }
@@ -81,14 +77,13 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Sets the room according to a count. A failed count leaves no room, and is treated as made at `now`.
+    /// A failed count leaves no room, and is treated as made at `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// The room that an environment gets when this many messages are in flight. 0 if `HIDE_UP_TO` is `always`, because
-    /// the room is then unlimited.
+    /// The room that a count of `in_flight` messages gives; 0 if the room is unlimited.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,
@@ -161,9 +156,9 @@ mod tests {
     }
 
     proptest! {
-        /// Checks the bound in the docs of [`Room`] in the worst case. Counts are a minute old, each environment uses
-        /// up its room as soon as it can, a batch is always in progress, and no message ever comes back. Now and then,
-        /// a new environment replaces an old one.
+        /// Checks the bound in the docs of [`Room`] in the worst case: counts are a minute old, each environment uses
+        /// up its room as soon as it can, and no message ever comes back. Now and then, a new environment replaces an
+        /// old one.
         #[test]
         fn messages_in_flight_are_bounded(
             most in 1..2_000u64,

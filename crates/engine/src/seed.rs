@@ -6,8 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// Creates a random generator seeded with an id and a number. Its draws depend only on the id and the number, and are
-/// the same on every platform.
+/// The draws depend only on the id and the number, and are the same on every platform.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
     // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The number is
     // always the last eight bytes, so different inputs never have the same bytes.

@@ -21,7 +21,7 @@ pub struct Setting {
     pub kind: Kind,
     /// The value that applies if the variable is not set.
     pub default: Unset,
-    /// The scope of the setting: a function's events, all events, or the deployment.
+    /// The scope of the setting.
     pub scope: Scope,
 }
 
@@ -106,7 +106,6 @@ impl Kind {
         }
     }
 
-    /// Describes the form of the values, for an error message.
     fn form(&self) -> String {
         match self {
             Self::Seconds { .. } | Self::SecondsUpTo { .. } => {
@@ -165,8 +164,8 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// Reads the variable's value. If the value cannot be read, adds an error and returns the default, so that the
-    /// other variables are still checked.
+    /// If the value cannot be read, adds an error and returns the default, so that the other variables are still
+    /// checked.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -183,7 +182,7 @@ impl Setting {
         let (range, unit) = match &self.kind {
             Kind::Number(range) | Kind::NumberOrAlways(range) => (range, ""),
             Kind::Seconds { range, .. } => (range, " s"),
-            // A setting of the kind `SecondsUpTo` is checked together with the setting that gives its maximum.
+            // `SecondsUpTo` is checked with the setting that gives its maximum.
             _ => return None,
         };
         let number = value.number().filter(|number| !range.contains(number))?;
@@ -192,7 +191,6 @@ impl Setting {
     }
 }
 
-/// A type that the value of a setting can have.
 pub(crate) trait Value: Sized {
     /// The default value of a setting whose default is described in words ([`Unset::Means`]). `None` if no setting of
     /// this type has such a default.
@@ -217,7 +215,7 @@ impl Value for u64 {
     }
 }
 
-/// A comma-separated list of durations in seconds. The range is checked for the list as a whole.
+/// The range is checked for the list as a whole.
 impl Value for Vec<u64> {
     const NOTHING: Option<Self> = Some(Self::new());
 
@@ -226,7 +224,6 @@ impl Value for Vec<u64> {
     }
 }
 
-/// A comma-separated list of words. Empty entries, and white space around entries, are dropped.
 impl Value for Vec<String> {
     const NOTHING: Option<Self> = Some(Self::new());
 
@@ -247,7 +244,6 @@ impl Value for Style {
     }
 }
 
-/// A switch, written `on` or `off`.
 impl Value for bool {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         match text {
@@ -315,8 +311,6 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// Reads the settings with `lookup`, which returns the value of an environment variable. The result
-            /// includes an error for each variable that cannot be read.
             pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> (Self, Vec<SettingError>) {
                 let mut errors = Vec::new();
                 let settings = Self {
@@ -326,7 +320,6 @@ macro_rules! settings {
                 (settings, errors)
             }
 
-            /// Returns an error for each setting that is outside its own range.
             pub(crate) fn out_of_range(&self) -> impl Iterator<Item = SettingError> {
                 [$($(Setting::named($name).out_of_range(&self.$field),)?)*].into_iter().flatten()
             }

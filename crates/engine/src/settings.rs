@@ -18,7 +18,6 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. The range ends 30 s below SQS's limit of 12 hours: SQS counts
 /// the 12 hours from the receive, and refuses 43,200 s in practice.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
-/// The end of `BACKOFF_RANGE`, in words.
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
 /// Range of `HIDE_UP_TO` if the value is a number. Twice the maximum, plus a batch for each of 1,000 pollers, is SQS's
 /// limit of 120,000 messages in flight.

@@ -12,8 +12,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Identifies a message that is not a failed event, and says what the operator has to change. Returns `None` if the
-/// kind of message is unknown.
+/// Returns `None` if the kind of message is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -86,15 +85,14 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// The reason why a body taken out of an SNS or EventBridge message is not a failure record; `None` if the body is a
-/// failure record.
+/// `body` comes from an SNS or EventBridge message. Returns `None` if it is a failure record.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // The wrapped body may itself be wrapped, any number of times, so calling `named` here could recurse without limit.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
-/// Recognizes S3's test message. Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
+/// Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {
@@ -102,7 +100,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// Recognizes a bare event: one that a target function could process, but that is not in a failure record.
+/// Recognizes a target function's event that is not in a failure record.
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {
@@ -125,8 +123,7 @@ fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     lossy_text(members.get(name)?)
 }
 
-/// The value of the member `name` if it is a short, printable ARN. Any other value is ignored, because the value is
-/// logged, and anyone may have written the message.
+/// Ignores anything but a short, printable ARN, because the value is logged and anyone may have written the message.
 fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     let is_one = |arn: &Cow<'_, str>| {
         arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())

@@ -85,8 +85,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Serializes the time as an RFC 3339 string, in which years have four digits. A time after the year 9999 must be a
-/// mistake, and is serialized as `null`.
+/// A time after the year 9999 is serialized as `null`: years have four digits in RFC 3339.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }

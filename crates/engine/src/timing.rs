@@ -37,7 +37,6 @@ pub fn longest_between_reads(environments: u64) -> Duration {
     between_reads(environments).mul_f64(BETWEEN_READS_AT_MOST)
 }
 
-/// Minimum time between two reads of the pauses in one environment, if this many environments read them.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     let environments = u32::try_from(environments).unwrap_or(u32::MAX);
     BETWEEN_READS.max(PER_ENVIRONMENT * environments)

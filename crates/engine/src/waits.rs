@@ -23,7 +23,6 @@ const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
 
-/// The wait of a message that is kept on the retry queue.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
     /// The visibility timeout to set: as much of the wait as SQS allows, in whole seconds, 1 to 43,170.
@@ -39,15 +38,14 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Creates a wait of whole seconds from `now`. The wait cannot be computed from the message's own data, so a copy
-    /// of the message carries the end of the wait in an attribute.
+    /// A wait that cannot be computed from the message's own data, so a copy of the message carries its end in an
+    /// attribute.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait whose end a moved message carries in an attribute. `None` if the message carries no wait or
-    /// the wait is over.
+    /// The rest of the wait that a moved message carries. `None` if it carries none, or the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -56,13 +54,12 @@ impl Wait {
         (!left.is_zero()).then_some(wait)
     }
 
-    /// The wait after a failed call, or while the handler cannot decide what to do with the message.
     pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait after a re-invocation that may have been accepted. The wait begins when the handler stops waiting for
-    /// the answer. The engine reads no clock, so it does not know that time exactly.
+    /// The wait begins when the handler stops waiting for the answer. The engine reads no clock, so it does not know
+    /// that time exactly.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -71,13 +68,11 @@ impl Wait {
         Self { visibility_timeout: hiding, is_guard: true, ..wait }
     }
 
-    /// The number of moves needed for the whole wait; at least 1.
     pub(crate) fn hops(&self) -> u64 {
         ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
     }
 
-    /// The delay of the first move, chosen so that all moves have about the same delay: ⌈left / ⌈left / 900⌉⌉ seconds,
-    /// 1 to 900.
+    /// The delay of the first move, chosen so that all moves have about the same delay: 1 to 900 whole seconds.
     pub(crate) fn hop(&self) -> Duration {
         Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
     }
@@ -90,25 +85,23 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that hides a message before its re-invocation or move, because that call may be accepted even
-/// if the handler gets no answer. The message is hidden for as long as after an unanswered call, counted from the last
-/// moment at which this handler can make the call. The timeout always outlasts the handler; otherwise the message would
+/// The visibility timeout that hides a message before its re-invocation or move: as long as after an unanswered call,
+/// counted from the last moment at which this handler can make the call. It outlasts the handler, so the message cannot
 /// come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that may have been accepted: one to two hours, starting at most `call` from now. If the
-/// event was parsed, rule 6 of [`decide`](mod@crate::decide) may shorten the wait, so that a last retry is possible. If
-/// too little time is left for a last retry, the wait is not shortened, and the message is dead-lettered when it comes
-/// back.
+/// Draws the wait after a call that may have been accepted: one to two hours, starting at most `call` from now. Rule 6
+/// of [`decide`](mod@crate::decide) may shorten it for a last retry. If too little time is left for one, the wait is
+/// not shortened, and the message is dead-lettered when it comes back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));
     Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// Creates a random generator that is seeded differently on each receive of the message.
+/// Seeded differently on each receive of the message.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }

@@ -1,5 +1,4 @@
-//! A stand-in for the AWS account. It records the handler's calls, and lets a test make any of them fail. This file
-//! also contains an executor that runs the account's futures and cannot hang.
+//! A stand-in for the AWS account that records the handler's calls, and lets a test make any of them fail.
 
 pub(crate) mod queue;
 
@@ -15,7 +14,6 @@ use comeback_engine::{
     TraceHeader, VisibilityChange,
 };
 
-/// The planned result of a batch call to SQS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Batch {
     Works,
@@ -29,7 +27,6 @@ pub(crate) enum Batch {
     PanicsBeforeItsFuture,
 }
 
-/// The planned result of an `Invoke`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invoke {
     Works,
@@ -43,12 +40,11 @@ pub(crate) enum Invoke {
     PanicsBeforeItsFuture,
 }
 
-/// A call that the handler started, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Messages to hide, each with its receipt handle and its visibility timeout in seconds.
+    /// Receipt handles, and visibility timeouts in seconds.
     Hide(Vec<(String, u64)>),
-    /// A re-invocation: the function and the payload.
+    /// The function and the payload.
     Invoke(String, String),
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
@@ -65,11 +61,11 @@ pub(crate) struct Copy {
     pub(crate) attribute: String,
     pub(crate) delay: u64,
     pub(crate) trace_header: Option<String>,
-    /// The message attributes from the sender of the original message.
+    /// The sender's message attributes.
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// The stand-in account. Each boxed function returns the planned result of the next call of its kind.
+/// Each boxed function returns the planned result of the next call of its kind.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
@@ -77,25 +73,22 @@ pub(crate) struct World<'w> {
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
     /// Returns the number of messages in flight and the time of the count; `None` if the count fails.
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
-    /// Returns the value of the parameter that holds the pauses, or the error from reading it.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
-    /// The messages that SQS hid, each with its receipt handle and its visibility timeout in seconds.
+    /// The messages that SQS hid: receipt handles, and visibility timeouts in seconds.
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// The payloads of the invocations that Lambda accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
-    /// The trace header of each `Invoke` that was started; `None` if the `Invoke` had none.
+    /// The trace header of each `Invoke`.
     pub(crate) traces: RefCell<Vec<Option<String>>>,
-    /// The dead-letters that the dead-letter queue accepted.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
-    /// The copies that the retry queue accepted.
     pub(crate) copies: RefCell<Vec<Copy>>,
     /// The number of polls for which an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
     /// The number of invokes, reads of the pauses, and counts that have started but not ended.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// For each call that takes `past_deadline`, the value that `past_deadline` returned during the call.
+    /// What `past_deadline` returned during each call that takes it.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
@@ -140,12 +133,11 @@ impl Default for World<'_> {
 }
 
 impl World<'_> {
-    /// Handles a batch in a new environment, without a deadline.
     pub(crate) fn handle(&self, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// Handles a batch in a new environment. The deadline passes once `calls` calls have been started.
+    /// The deadline passes once `calls` calls have been started.
     pub(crate) fn handle_until(
         &self,
         records: &[Record],
@@ -179,7 +171,6 @@ impl World<'_> {
         behaviour
     }
 
-    /// Performs a batch call as planned, and keeps the accepted entries in `queue`.
     async fn answer_batch<E>(
         &self,
         behaviour: Batch,
@@ -194,7 +185,6 @@ impl World<'_> {
         answers
     }
 
-    /// Stays pending for `steps` polls. During these polls, the call counts as in flight.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
         self.most_in_flight.update(|most| most.max(self.in_flight.get()));
@@ -305,7 +295,6 @@ impl Copy {
         }
     }
 
-    /// The copy as SQS delivers it, if it was sent at `sent`.
     pub(crate) fn received(&self, sent: Timestamp) -> Record {
         let mut record = Record {
             message_id: format!("copy of {}", self.message_id),
@@ -323,7 +312,7 @@ impl Copy {
     }
 }
 
-/// Creates an [`Environment`] that may hide `left` more messages, and last counted the messages in flight long ago.
+/// Creates an [`Environment`] that may hide `left` more messages.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const COUNTED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));
@@ -372,7 +361,7 @@ async fn step() {
     .await;
 }
 
-/// Runs a future that waits only in [`step`]. Panics if the future has not completed after 10,000 polls.
+/// Runs a future that waits only in [`step`].
 pub(crate) fn run<O>(future: impl Future<Output = O>) -> O {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,6 +1,5 @@
-//! Tests of the calls for a batch: how they are grouped, the order in which they are made, and which of them run
-//! concurrently. Other tests check that a duplicate in a batch is handled only once. They also check what happens to
-//! a message if its call fails or must not start, and what happens to all messages while no function is attached.
+//! Tests of the calls for a batch: how they are grouped and ordered, which of them run concurrently, and what happens
+//! to a message if its call fails or must not start.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -52,7 +51,6 @@ fn due_messages_are_invoked_concurrently() {
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
 }
 
-/// The batch has one waiting message and one due message.
 #[test]
 fn the_first_call_guards_invokes() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
@@ -78,7 +76,7 @@ fn the_first_call_guards_invokes() {
     assert_eq!(report.unguarded, None);
 }
 
-/// Checks that the 2,000 values in `times` are spread evenly over the hour after `least`. All values are in seconds.
+/// Takes 2,000 times, in seconds.
 fn assert_even_over_an_hour(times: &[u64], least: u64) {
     assert!(times.iter().all(|secs| (least..=least + 3_600).contains(secs)));
     let quarters =
@@ -128,8 +126,7 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// The first call to hide the message fails, and the second succeeds. So the message waits in the queue, although no
-/// room is left.
+/// The message waits in the queue, although no room is left.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);
@@ -205,8 +202,7 @@ fn a_reinvocation_continues_the_trace() {
     assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
-/// Three messages of each of three kinds. The nine messages need one call to hide messages, three `Invoke` calls, and
-/// one call to send dead-letters.
+/// Nine messages that need one call to hide messages, three `Invoke` calls, and one call to send dead-letters.
 fn mixed() -> Vec<Record> {
     let mut records = [garbage(3), due(3), first_receives(3)].concat();
     for (n, record) in records.iter_mut().enumerate() {
@@ -295,7 +291,7 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout of a message, in seconds, if its `Invoke` at `now` is not answered.
+/// The visibility timeout in seconds after an unanswered `Invoke`.
 fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
     let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
     let records = [record];
@@ -407,7 +403,7 @@ fn an_unsent_dead_letter_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout of a message, in seconds, if its dead-letter cannot be sent.
+/// The visibility timeout in seconds after a dead-letter could not be sent.
 fn hidden(message_id: &str, receive_count: u32) -> u64 {
     let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
     let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };
@@ -435,12 +431,11 @@ proptest! {
     }
 }
 
-/// The policy of a handler to which no function is attached yet.
 fn nothing_attached() -> Policy {
     policy(|settings| settings.target_functions.clear())
 }
 
-/// The visibility timeout of a message, in seconds, while no function is attached.
+/// The visibility timeout in seconds while no function is attached.
 fn kept_hidden(record: Record) -> u64 {
     let world = World::default();
     let report = world.handle(std::slice::from_ref(&record), &nothing_attached(), NOW);

@@ -9,7 +9,7 @@ use proptest::sample::select;
 use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
-/// A message of the given kind. Its body contains its id, so that the test can find it wherever it ends up.
+/// The body contains the id, so that the test can find the message wherever it ends up.
 fn message(id: usize, kind: usize) -> Record {
     let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
     let (receive_count, body) = match kind {
@@ -70,7 +70,7 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
-/// A random planned result of reading the pauses; `None` if the variable `PAUSES` is not set.
+/// `None` if the variable `PAUSES` is not set.
 fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
     let open =
         |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);
@@ -78,13 +78,11 @@ fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFail
     proptest::option::of(select(answers))
 }
 
-/// Creates a function that returns the next entry of a plan on each call, and starts over after the last entry.
 fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     let calls = Cell::new(0);
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
 }
 
-/// The message id between `<` and `>` in a string.
 fn id_in(text: &str) -> String {
     let start = text.find('<').expect("an id") + 1;
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
@@ -99,7 +97,6 @@ fn ids_of(call: &Call) -> Vec<String> {
     }
 }
 
-/// A random plan for batch calls. Each call succeeds, fails, or succeeds without an answer.
 fn unanswered_batch_plan() -> impl Strategy<Value = Vec<Batch>> {
     let any = select(vec![Batch::Fails, Batch::FailsFor(0), Batch::AnswersOnly(2), Batch::AnswerLost]);
     vec(prop_oneof![2 => Just(Batch::Works), 1 => any], 1..8)
@@ -120,7 +117,6 @@ fn rule(backoff: u64) -> Policy {
     })
 }
 
-/// Collects ids into a set. Panics if an id appears twice.
 fn set(ids: Vec<String>) -> HashSet<String> {
     let count = ids.len();
     let set: HashSet<String> = ids.into_iter().collect();

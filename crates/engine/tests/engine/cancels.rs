@@ -20,7 +20,7 @@ fn waits() -> Policy {
     })
 }
 
-/// The JSON of a cancel request made an hour after [`T0`], with the additional members `more`.
+/// The JSON of a cancel request made an hour after [`T0`].
 fn cancel(more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{}{more}}}"#, T0.as_secs() + HOUR)
 }
@@ -34,8 +34,7 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Returns true if the handler dead-letters a message as cancelled, half a minute after a cancel request with the
-/// additional members `more`.
+/// Decides half a minute after the cancel request.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {
@@ -47,7 +46,7 @@ fn is_cancelled(record: &Record, more: &str) -> bool {
     }
 }
 
-/// A message on its second receive. Its event failed this many seconds after [`T0`].
+/// A message on its second receive.
 fn failed(second: u64) -> Record {
     Record { sent: at(second), first_receive: at(second + 1), ..received_again(body("7")) }
 }

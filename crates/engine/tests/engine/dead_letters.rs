@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::account::World;
 use crate::support::*;
 
-/// The dead-letter for a message under this policy.
 fn dead_letter_under(record: Record, policy: &Policy) -> DeadLetter {
     let world = World::default();
     world.handle(&[record], policy, NOW);
@@ -22,7 +21,6 @@ fn string(name: &'static str, value: &str) -> Attribute {
     Attribute { name: name.into(), data_type: "String".into(), value: value.into() }
 }
 
-/// The dead-letter for a message with this body, under a policy without retries.
 fn dead_letter(body: impl Into<String>) -> DeadLetter {
     dead_letter_under(record(body), &policy(|settings| settings.max_retries = 0))
 }
@@ -154,7 +152,7 @@ fn unparsed_messages_keep_their_attributes() {
     assert_eq!(attribute(&dead_letter_under(understood, &without_retries()), "RequestID"), None);
 }
 
-/// A body of this many bytes that is not an invocation record, so it is dead-lettered verbatim.
+/// Not an invocation record, so it is dead-lettered verbatim.
 fn garbage(bytes: usize) -> String {
     "x".repeat(bytes)
 }
@@ -209,7 +207,7 @@ fn an_oversized_dead_letter_is_the_received_body() {
     assert_eq!((full.body.len(), full.attributes.len()), (SQS_MESSAGE_BYTES, 0));
 }
 
-/// Dead-letters a message. Returns the message that the dead-letter queue receives, and its attributes.
+/// Returns the message that the dead-letter queue receives, and its attributes.
 fn dead_lettered(received: Record, policy: &Policy) -> (Record, Vec<Attribute>) {
     let DeadLetter { body, attributes } = dead_letter_under(received, policy);
     (Record { message_id: "letter-1".into(), sent: NOW, ..record(body) }, attributes)
@@ -224,7 +222,6 @@ fn without_retries() -> Policy {
     policy(|settings| settings.max_retries = 0)
 }
 
-/// A message with this body, sent to the retry queue long after [`NOW`].
 fn on_the_retry_queue(body: String) -> Record {
     let sent = after(NOW, 50 * 86_400_000);
     Record { message_id: "redriven-1".into(), sent, first_receive: sent, ..record(body) }
@@ -261,7 +258,7 @@ fn an_unparsed_body_has_its_reason() {
     assert_eq!(dead_letter.redriven(None, None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
-/// A body in the form of an old dead-letter, which contains an envelope that the handler cannot read.
+/// A body in the form of an old dead-letter with an unreadable envelope.
 const CLAIM: &str = r#"{"reason":"max_age","detail":"long ago","function_arn":"f","dead_lettered_at":9,"origin_request_id":"r-9","payload":{"_retry_metadata":1}}"#;
 
 #[test]

@@ -13,7 +13,7 @@ pub(crate) struct Queue<T> {
     sent: u8,
 }
 
-/// A message, or one receive of it. The handle of an earlier receive can still hide the message, but not delete it.
+/// The handle of an earlier receive can still hide the message, but not delete it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,
@@ -31,7 +31,6 @@ impl<T: Clone> Queue<T> {
         Self { visibility_timeout, messages: Vec::new(), sent: 0 }
     }
 
-    /// Models `SendMessage`. Returns the message's id.
     pub(crate) fn send(&mut self, now: Timestamp, body: String, carried: T) -> String {
         let (id, sent) = (self.sent, now);
         let message =
@@ -42,7 +41,7 @@ impl<T: Clone> Queue<T> {
         message_id
     }
 
-    /// Models `ReceiveMessage`, for the message at index `place`. A standard queue may deliver a hidden message too.
+    /// A standard queue may deliver a hidden message too.
     pub(crate) fn receive(&mut self, now: Timestamp, place: usize) -> Message<T> {
         let message = &mut self.messages[place];
         message.receive_count += 1;
@@ -51,14 +50,13 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// Models `ChangeMessageVisibility`. The handle of an earlier receive works too. Returns false if the message is
-    /// gone.
+    /// The handle of an earlier receive works too. Returns false if the message is gone.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
         let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
         received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
     }
 
-    /// Models `DeleteMessage`. A stale handle deletes nothing.
+    /// A stale handle deletes nothing.
     pub(crate) fn delete(&mut self, handle: &str) {
         self.messages.retain(|message| message.receipt_handle() != handle);
     }
@@ -67,14 +65,13 @@ impl<T: Clone> Queue<T> {
         &self.messages
     }
 
-    /// The earliest time at which any message is visible, perhaps in the past; `None` if the queue is empty.
+    /// May be in the past; `None` if the queue is empty.
     pub(crate) fn next_visible(&self) -> Option<Timestamp> {
         self.messages.iter().map(|message| message.visible).min()
     }
 }
 
 impl<T> Message<T> {
-    /// The record that the handler receives.
     pub(crate) fn record(&self) -> Record {
         Record {
             message_id: self.message_id(),
