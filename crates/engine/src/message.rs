@@ -40,8 +40,11 @@ pub(crate) enum State<'a> {
     Wait { what: What, wait: Wait },
     /// The message has to be replaced by a delayed copy, because there is no room to hide the message.
     Move { what: What, wait: Wait },
+    /// The target has to be re-invoked.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
+    /// The event has to be dead-lettered.
     DeadLetter { due: Option<Timestamp>, reason: Reason, dead_letter: DeadLetter },
+    /// Nothing is left to do.
     Done(What, Location),
 }
 
