@@ -221,7 +221,8 @@ pub(crate) enum PolicyPattern {
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// The retry queue's account and region; a bare name matches only functions there. `None`: functions anywhere.
+        /// The retry queue's account and region. A bare name matches only functions there. While this is `None`, it
+        /// matches functions anywhere.
         home: Option<(String, String)>,
     },
 }

@@ -133,7 +133,6 @@ pub struct DeadLetter {
     pub attributes: Vec<Attribute>,
 }
 
-/// The JSON body of a dead-letter whose event was parsed.
 #[derive(Serialize)]
 pub(crate) struct Body<'a> {
     pub(crate) reason: &'static str,
@@ -238,7 +237,7 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// Replaces a character that SQS would refuse with U+FFFD. Source: `SendMessage`, SQS API reference.
+/// Returns U+FFFD for a character that SQS would refuse. Source: `SendMessage`, SQS API reference.
 fn accepted(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,

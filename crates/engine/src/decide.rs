@@ -167,7 +167,7 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
     }
 }
 
-/// A failed event, its message, and everything else that the decision depends on.
+/// Everything that a decision depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'c, 'r> {
     pub(crate) event: &'c FailedEvent<'r>,
@@ -296,7 +296,7 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Ignores when the event failed.
+    /// The time of the failure does not matter here.
     fn is_reached_by(&self, request: &Request) -> bool {
         let FailedEvent { function_arn, origin_request_id, .. } = self.event;
         request.is_in_force(self.now)
@@ -372,8 +372,8 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// `MAX_AGE` or rule 4's limit of 13 days and 12 hours, whichever is sooner. Rule 6 leaves time for a last retry
-    /// before it.
+    /// The end of `MAX_AGE` or of rule 4's 13 days and 12 hours, whichever is sooner. Rule 6 leaves time for a last
+    /// retry before then.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }

@@ -214,10 +214,9 @@ impl Environment {
         }
     }
 
-    /// The length of a guard: the visibility timeout that keeps a message from coming back while its target is
-    /// re-invoked or its copy is sent. The guard ends one to two hours after the latest possible end of this batch.
-    /// It is this long because the call may be accepted even if the handler gets no answer, and every accepted call
-    /// or copy starts its own chain of retries.
+    /// The visibility timeout of a guard. It ends one to two hours after the latest possible end of this batch: the
+    /// call may be accepted even if the handler gets no answer, and every accepted call or copy starts its own chain of
+    /// retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))

@@ -15,9 +15,8 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// The longest plausible time from when Lambda writes a record until the record reaches the queue. Lambda delivers
-/// records within minutes. If more time has passed, SQS itself must have dead-lettered the record, and an operator
-/// must have moved it back.
+/// Lambda delivers a record within minutes. If more time than this has passed, SQS itself must have dead-lettered the
+/// record, and an operator must have moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of characters of a string that are logged. CloudWatch drops lines that are too long.
@@ -55,7 +54,7 @@ pub struct FailedEvent<'a> {
     /// The payload of the first invocation, without an envelope.
     pub payload: Cow<'a, RawValue>,
     pub(crate) error_type: Option<Cow<'a, str>>,
-    /// Size of the payload as received, in bytes, including its envelope.
+    /// Includes the payload's envelope.
     pub(crate) received_payload_bytes: usize,
 }
 

@@ -43,7 +43,7 @@ impl KnownPauses {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
 
-    /// The pauses that were read last; `None` if no read has succeeded yet.
+    /// `None` if no read has succeeded yet.
     pub(crate) const fn known(&self) -> Option<&Pauses> {
         self.known.as_ref()
     }

@@ -54,7 +54,7 @@ pub struct WaitingMessage {
     pub waits_for: WaitsFor,
     /// When the handler wrote the newest log line about the message.
     pub at: Timestamp,
-    /// The visibility timeout or delay in the newest log line about the message, in seconds.
+    /// The visibility timeout or delay, in seconds.
     delay: u32,
     /// The handle for recalling the message; `None` if the newest log line has no handle or the fold does not keep
     /// handles.
@@ -157,8 +157,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // The group shared by all kinds after the first 1,000 contains several functions, and the message of a
-        // `RetryAfter` describes only one of them.
+        // The shared group has several functions, and a `RetryAfter` is about only one of them.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
             && known.retry_after_ignored.as_deref() < Some(ignored)

@@ -31,7 +31,7 @@ pub(crate) enum Guard {
     Failed,
 }
 
-/// The state of a message in a batch: the step that the handler takes next.
+/// The step that the handler takes next for a message.
 #[derive(Default)]
 pub(crate) enum State<'a> {
     #[default]
@@ -98,8 +98,8 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message without a decision, for as long as after a failed call. So it reaches SQS's limit of 14 days
-    /// before the limit of 1,000 receives. If `expiring` is given, the message is dead-lettered instead.
+    /// Keeps an undecided message for as long as after a failed call, so it reaches SQS's limit of 14 days before the
+    /// limit of 1,000 receives. If `expiring` is given, the message is dead-lettered instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,

@@ -192,14 +192,13 @@ impl Setting {
 }
 
 pub(crate) trait Value: Sized {
-    /// The default value of a setting whose default is described in words ([`Unset::Means`]). `None` if no setting of
-    /// this type has such a default.
+    /// The value of a setting whose default is [`Unset::Means`]. `None` if no setting of this type has such a default.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// The value as a number, to be compared with the range of its kind; `None` if the value has no range.
+    /// `None` if the value has no range.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -286,8 +285,7 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// Generates three items from the table of settings: the constant that holds the table, the struct
-/// [`Settings`](crate::Settings), and its reader.
+/// Generates the constant that holds the table, the struct [`Settings`](crate::Settings), and its reader.
 macro_rules! settings {
     ($($name:literal $(=> $field:ident: $type:ty)? {
         meaning: $meaning:literal,

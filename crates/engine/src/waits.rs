@@ -29,8 +29,8 @@ pub(crate) struct Wait {
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, counted from now.
     pub(crate) left: Duration,
-    /// The end of the wait, which a copy of the message carries in an attribute. `None` if the end can be computed from
-    /// the message's own data.
+    /// The end that a copy of the message carries in an attribute. `None` if it can be computed from the message's own
+    /// data.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).

@@ -79,7 +79,6 @@ pub(crate) struct World<'w> {
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// The payloads of the invocations that Lambda accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
-    /// The trace header of each `Invoke`.
     pub(crate) traces: RefCell<Vec<Option<String>>>,
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     pub(crate) copies: RefCell<Vec<Copy>>,

@@ -163,7 +163,6 @@ proptest! {
         prop_assert!(kept.is_disjoint(&settled), "settled and kept: {:?}", kept.intersection(&settled));
         prop_assert_eq!(&kept.union(&settled).cloned().collect::<HashSet<_>>(), &all);
 
-        // The report agrees with the account.
         prop_assert_eq!(set(report.outcomes.iter().map(|o| o.message_id().to_owned()).collect()), all);
         for outcome in &report.outcomes {
             prop_assert_eq!(outcome.settled(), settled.contains(outcome.message_id()));

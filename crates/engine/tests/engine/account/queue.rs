@@ -50,13 +50,12 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// The handle of an earlier receive works too. Returns false if the message is gone.
+    /// Returns false if the message is gone.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
         let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
         received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
     }
 
-    /// A stale handle deletes nothing.
     pub(crate) fn delete(&mut self, handle: &str) {
         self.messages.retain(|message| message.receipt_handle() != handle);
     }
