@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct RetryAfter(Directive);
 
 impl RetryAfter {
-    /// The `errorType` that tells the retry handler which error this is.
+    /// The `errorType` of this error.
     pub const ERROR_TYPE: &str = "RetryAfter";
 
     /// Requests a retry after the given number of seconds, counted from the failure.
@@ -88,7 +88,7 @@ fn rounded_up(time: Duration) -> u64 {
 pub struct NonRetryable(Directive);
 
 impl NonRetryable {
-    /// The `errorType` that tells the retry handler which error this is.
+    /// The `errorType` of this error.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
     /// Creates the error with a reason in plain text.
@@ -184,7 +184,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Returns the messages of an error and its causes. Leaves out a message that the earlier messages already contain.
+    /// Leaves out a message that an earlier one already contains.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {

@@ -13,12 +13,12 @@ use crate::metadata::{METADATA, Malformed, Metadata, ORIGINAL_PAYLOAD, Style};
 pub struct Event<'a> {
     /// The payload of the event's first invocation, byte for byte: any JSON value that is not itself an envelope.
     pub payload: Cow<'a, RawValue>,
-    /// The metadata in the envelope; `None` on the first invocation, which has no envelope.
+    /// The envelope's metadata; `None` on the first invocation, which has no envelope.
     pub metadata: Option<Metadata>,
 }
 
 impl Event<'_> {
-    /// Returns the number of the retry that carries the event; 0 on the first invocation.
+    /// Returns the number of this retry; 0 on the first invocation.
     pub fn attempt(&self) -> u64 {
         self.metadata.as_ref().map_or(0, |metadata| metadata.attempt)
     }
@@ -85,8 +85,6 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// Returns the payload of an envelope in wrap style. The envelope must not have any keys besides the metadata and the
-/// payload.
 fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
     match payloads {
         [] => Err(Malformed::Missing(ORIGINAL_PAYLOAD)),
@@ -97,8 +95,7 @@ fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue
     }
 }
 
-/// Removes the member at `span` from an object. Also removes one comma beside the member, and the white space between
-/// the member and the comma.
+/// Removes the member at `span` from an object, with one comma beside it and the white space in between.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
@@ -186,8 +183,6 @@ mod tests {
         }
     }
 
-    /// If U+FFFE and U+FFFF were not escaped, Lambda would write them raw into the record of the next failure, and SQS
-    /// would refuse the record.
     #[test]
     fn characters_that_sqs_refuses_stay_escaped() {
         let id = "a\u{fffe}\u{ffff}b";

@@ -41,7 +41,6 @@ pub use directive::{NonRetryable, RetryAfter};
 pub use envelope::{Envelope, Event, open};
 pub use metadata::{Malformed, Metadata, Style, UnknownStyle};
 
-/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -29,12 +29,12 @@ impl Member<'_> {
     }
 }
 
-/// Returns true if a JSON value, which must not begin with white space, is an object.
+/// `value` must not begin with white space.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// Returns the members of a JSON object, in order. Any other value has no members.
+/// A value that is not an object has no members.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {
@@ -85,7 +85,6 @@ fn end_of_string(text: &str, start: usize) -> usize {
     }
 }
 
-/// Returns the position of the first byte, at or after `start`, that `is_wanted` accepts; `None` if there is none.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)
@@ -95,7 +94,6 @@ fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usiz
 mod tests {
     use super::members;
 
-    /// `tests/round_trip.rs` tests the members of arbitrary objects. This test checks the byte ranges.
     #[test]
     fn a_span_goes_from_the_key_to_the_value() {
         let text = r#"{ "a" : [1, {"b":2}] , "c\"":"}" }"#;

@@ -1,4 +1,4 @@
-//! The metadata of an envelope, and its style: where the metadata is placed beside the payload.
+//! The metadata of an envelope, and the envelope's style.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,8 +66,7 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// Deserializes an optional value. `null` counts as absent, because programs in other languages may write `null` for a
-/// missing value.
+/// `null` counts as absent, because programs in other languages may write `null` for a missing value.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -113,7 +112,7 @@ impl Style {
     }
 }
 
-/// Error for a string that is not the name of a style. The names are `wrap` and `inline`, in lower case.
+/// Error for a string that is not the name of a style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 

@@ -7,7 +7,7 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).expect("the test gives valid JSON")
 }
 
-/// Opens an event. Returns its payload, its attempt, and its idempotency key in an invocation with request id `now`.
+/// Returns the payload, the attempt and the idempotency key.
 fn opened(event: &str) -> (String, u64, String) {
     let event = raw(event);
     let opened = open(&event).unwrap_or_else(|malformed| panic!("{event}: {malformed}"));
@@ -50,8 +50,7 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the events below, `@` stands for the `_retry_metadata` member, in each of its spellings. `round_trip.rs` tests
-/// the member in any position.
+/// In the events below, `@` stands for the member. `round_trip.rs` tests the member in any position.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -91,13 +90,10 @@ fn refusal(event: &str) -> Malformed {
     }
 }
 
-/// Returns the error message for an envelope in wrap style with the given `metadata`.
 fn refused_metadata(metadata: &str) -> String {
     refusal(&format!(r#"{{"_retry_metadata":{metadata},"_original_payload":{{}}}}"#)).to_string()
 }
 
-/// Returns the error message for an event. In `event`, `OK` stands for valid metadata, and `INLINE` for valid metadata
-/// in inline style.
 fn refused(event: &str) -> String {
     let inline = r#"{"attempt":1,"initial_timestamp":0,"style":"inline"}"#;
     refusal(&event.replace("OK", r#"{"attempt":1,"initial_timestamp":0}"#).replace("INLINE", inline))

@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::value::RawValue;
 
-/// Checks that `payload` comes back unchanged after sealing and opening.
 fn assert_round_trip(payload: &str, metadata: &Metadata, style: Style) {
     let payload = raw(payload);
     let envelope =
@@ -102,7 +101,7 @@ fn value() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Generates any value that is not an envelope: a value without the top-level key `_retry_metadata`.
+/// Generates a value without the top-level key `_retry_metadata`.
 fn payload() -> BoxedStrategy<String> {
     prop_oneof![
         scalar(),
@@ -113,7 +112,6 @@ fn payload() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// Generates the members of an object payload, each with white space around it.
 fn payload_members() -> BoxedStrategy<Vec<String>> {
     let key = prop_oneof![
         4 => string(),
@@ -184,7 +182,6 @@ fn members(keys: BoxedStrategy<String>, values: BoxedStrategy<String>) -> BoxedS
     vec(member, 0..5).prop_map(with_a_duplicate).boxed()
 }
 
-/// Repeats the first member at the end if there are more than three members.
 fn with_a_duplicate(mut members: Vec<String>) -> Vec<String> {
     if members.len() > 3 {
         members.push(members[0].clone());

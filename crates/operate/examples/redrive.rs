@@ -1,7 +1,7 @@
 //! Redrives a function's dead-letters after a deployment: `cargo run --example redrive -- orders`.
 //!
-//! A deploy pipeline runs this program after a fix, so that the function receives the events that it could not handle
-//! before. If a dead-letter in the plan is not redriven, the program fails, and the pipeline fails with it.
+//! A deploy pipeline runs this program after a fix. If a dead-letter in the plan is not redriven, the program fails,
+//! and so does the pipeline.
 
 use std::rc::Rc;
 

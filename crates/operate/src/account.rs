@@ -1,4 +1,4 @@
-//! The AWS account and region that a command works in, and the identity that makes the command's calls.
+//! The AWS account, region and identity that a command uses.
 
 use std::fmt;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub struct Place {
     pub region: String,
     /// The ARN of the IAM user or role session that makes the calls.
     pub caller: String,
-    /// The flags to add to a suggested command so that it uses this region and profile, such as ` --region eu-west-1`.
+    /// Flags that make a suggested command use this region and profile, such as ` --region eu-west-1`.
     pub flags: String,
 }
 
@@ -38,11 +38,10 @@ pub fn user_name(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
 }
 
-/// A connection to an AWS account: a client for the AWS calls, and the account, region and identity that the client
-/// uses.
+/// A client for AWS calls, and the account, region and identity that it uses.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The client that makes the AWS calls, either to AWS through the SDK or to a simulated account.
+    /// The client: the AWS SDK or a simulated account.
     pub aws: Rc<dyn Aws>,
     /// The account, region and identity that `aws` uses.
     pub place: Place,

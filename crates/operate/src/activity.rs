@@ -20,18 +20,17 @@ use crate::text::{Piece, Text, Tone};
 /// The changes that operators made to a deployment, as recorded in the handler's log.
 #[derive(Debug, Serialize)]
 pub struct Recorded {
-    /// The start of the time range that was read. `None` if the whole log was read.
+    /// `None` if the whole log was read.
     since: Option<Timestamp>,
-    /// The recorded changes, newest first.
+    /// Newest first.
     changes: Vec<Entry>,
-    /// The number of log lines that this version of Comeback cannot parse, because a newer version wrote them.
+    /// Number of log lines that only a newer version of Comeback can parse.
     newer: u64,
     #[serde(skip)]
     deployment: Deployment,
 }
 
-/// Reads the recorded changes that are no older than `since`. If `since` is `None`, reads all changes that are still in
-/// the log.
+/// Reads the recorded changes that are no older than `since`. `None` reads the whole log.
 ///
 /// # Errors
 ///
@@ -94,7 +93,6 @@ impl Recorded {
         table
     }
 
-    /// The functions and events that a recorded change affected, as text for the table.
     fn subjects(&self, entry: &Entry) -> Text {
         let function = |name: &String| match &**name {
             "*" => Text::from("every function"),
@@ -156,7 +154,7 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Performs a change. Returns the result and the notes that the operator would see.
+    /// Returns the result and the notes for the operator.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
         let Ok(Ended::Done { layout, not_recorded, result, .. }) =
             Planned::of(change).await.unwrap().perform().await

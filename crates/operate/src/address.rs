@@ -41,7 +41,7 @@ impl Address {
         which + &self.account_flags()
     }
 
-    /// The flags to add to a suggested command so that it uses this region and profile. The AWS CLI has the same flags.
+    /// The AWS CLI takes the same flags.
     fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }

@@ -12,8 +12,7 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A CloudWatch alarm of a deployment. It watches a queue, the handler, the handler's log, or the failed events that
-/// Lambda drops.
+/// A CloudWatch alarm of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// The alarm's name.
@@ -33,7 +32,7 @@ pub struct Alarm {
     pub watched: Watched,
 }
 
-/// The part of a deployment that an alarm watches. When the alarm goes off, the operator looks there for the cause.
+/// The part of a deployment that an alarm watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// The number of dead-letters in the dead-letter queue.
@@ -90,7 +89,7 @@ impl Alarm {
     }
 }
 
-/// The part of the deployment that an alarm watches; `None` if the alarm does not watch this deployment.
+/// `None` if the alarm does not watch this deployment.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -119,8 +118,8 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     watched.max_by_key(rank)
 }
 
-/// The name of the alarm that `attach` creates for a function. The name begins with the retry queue's name, because two
-/// deployments may retry different aliases of the same function.
+/// The name begins with the retry queue's name, because two deployments may retry different aliases of the same
+/// function.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -140,7 +139,7 @@ const METRIC: &str = "DestinationDeliveryFailures";
 /// CloudWatch's limit on an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// The description of the alarm that `attach` creates. The template and the CDK construct use the same description.
+/// The template and the CDK construct use the same description.
 fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -160,8 +159,8 @@ pub struct Losses {
     pub is_silent: bool,
     /// True if another alarm, such as one that the CDK construct created, counts the same dropped events.
     pub others: bool,
-    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms. In this case,
-    /// `attach` creates no alarm either.
+    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms; then `attach`
+    /// creates none either.
     pub topics: Option<BTreeSet<String>>,
 }
 
@@ -225,7 +224,7 @@ impl TopicArn {
     ///
     /// # Errors
     ///
-    /// Fails if `text` is not the ARN of a topic in that region. The error says what is wrong.
+    /// Fails if `text` is not the ARN of a topic in that region.
     pub fn read(text: &str, handler: &FunctionArn) -> Result<Self, String> {
         let is_word = |word: &str| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -262,7 +261,6 @@ mod tests {
     use super::*;
 
     impl Alarm {
-        /// A test alarm in the `OK` state.
         pub(crate) fn sample(name: &str, watched: Watched) -> Self {
             let description = format!("{name} should be empty.");
             let (notifies, has_action) = (true, true);

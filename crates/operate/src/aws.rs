@@ -3,8 +3,8 @@
 //! [`Aws`] has two implementations: [`sdk::SdkAws`], which uses the AWS SDK, and `simulated::SimulatedAws`, which works
 //! in memory. The latter is for tests and demonstrations and needs the feature `simulated`. Each method of the trait
 //! stands for one AWS operation. A method reads all pages of a response, unless the caller may want to stop between
-//! pages. A read of a resource that does not exist returns `None`. Any other error is a [`Failure`] that names the IAM
-//! action and the resource. The trait also has a clock, because a simulated account has its own time.
+//! pages. If a resource does not exist, reading it returns `None`. Any other error is a [`Failure`] that names the IAM
+//! action and the resource.
 
 #[cfg(feature = "sdk")]
 pub mod sdk;
@@ -56,8 +56,7 @@ pub trait Aws: fmt::Debug {
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
     /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. Returns
-    /// false if Lambda refuses the destination because the permission to send to it has not taken effect yet. A new
-    /// permission takes effect after a few seconds.
+    /// false if Lambda refuses the destination because the permission to send to it has not taken effect yet.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -225,7 +224,7 @@ pub struct Function {
     pub configuration: Configuration,
     /// The function's tags. Versions and aliases have no tags of their own.
     pub tags: BTreeMap<String, String>,
-    /// The reason why Lambda could not return the tags; `None` if Lambda returned the tags.
+    /// The reason why Lambda could not return the tags; `None` if it did.
     pub tags_error: Option<String>,
     /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
@@ -246,8 +245,8 @@ pub struct Configuration {
     pub timeout: Duration,
     /// The environment variables; empty if Lambda could not return them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why Lambda could not return the variables, such as a lack of permission to use the KMS key. `None` if
-    /// Lambda returned the variables.
+    /// The reason why Lambda could not return the variables, such as missing permission to use the KMS key; `None` if
+    /// it did.
     pub variables_error: Option<String>,
     /// The log group in the function's configuration; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
@@ -277,7 +276,6 @@ pub enum UpdateStatus {
     Failed(String),
 }
 
-/// The name of a function, followed by the qualifier if there is one.
 pub(crate) fn qualified(name: &str, qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
@@ -396,8 +394,7 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The kind of failure. It shows whether the other entries would also fail, and whether another attempt might
-    /// succeed.
+    /// The kind of failure.
     pub kind: EntryFailureKind,
     /// AWS's error code; empty if AWS did not respond.
     pub code: String,

@@ -1,6 +1,4 @@
-//! Tests of the rules: a case for each reason, each limit to the exact millisecond or byte, the order of the rules, and
-//! due times. The tests also check that jitter spreads messages evenly, and that a repeated decision draws the same
-//! delay.
+//! Tests of `decide`: each reason and each limit, the order of the rules, due times, and jitter.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -132,8 +130,7 @@ fn max_age_before_the_message_is_too_old_for_the_queue() {
     );
 }
 
-/// The size of the next failure's record without the payload, in bytes. It is the sum of this record's size without its
-/// payload, the size of the envelope, and 64 KiB.
+/// Estimated size in bytes of the next failure's record, without the payload.
 fn bytes_beside(envelope: &str) -> usize {
     body("").len() + envelope.len() + 64 * 1_024
 }
@@ -156,8 +153,7 @@ fn payload_too_large_by_one_byte() {
         detail(&larger, &policy(|_| ()), due),
         "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
-    // Only messages whose retry is due are measured. Until its retry is due, a message that is too large waits like any
-    // other message.
+    // A message is measured only once its retry is due.
     let waiting = Record { receive_count: 1, ..larger };
     assert_eq!(decided(&waiting, &policy(|_| ()), SENT), Seen::Defer(1));
 }
@@ -168,7 +164,7 @@ fn payload_too_large_counts_the_new_envelope() {
     type Payload = fn(String) -> String;
     let wrapped: Payload = |text| enveloped(9, &text);
     let inlined: Payload = |text| format!(r#"{{"a":{text}}}"#);
-    // The attempt number 10 has one digit more than the 9 in the received envelope.
+    // Attempt 10 has one digit more than attempt 9 in the received envelope.
     for (style, beside, payload, retry) in [
         (Style::Wrap, bytes_beside(&enveloped(9, "")) + 1, wrapped, 10),
         (Style::Inline, bytes_beside(inline) + inlined(String::new()).len(), inlined, 1),
@@ -209,7 +205,6 @@ fn the_first_rule_that_applies_decides() {
     }
 }
 
-/// A policy in which every delay is `seconds` seconds.
 fn waits(max_age: u64, seconds: u64) -> Policy {
     policy(|settings| (settings.base_backoff, settings.max_age) = (seconds, max_age))
 }
@@ -263,7 +258,7 @@ fn a_wait_is_cut_to_end_before_the_last_minute() {
     let again = received_again(body("7"));
     assert_eq!(decided(&again, &policy, after(FIRST_RECEIVE, 60_000)), Seen::Defer(479));
     assert_eq!(decided(&again, &policy, last), Seen::Reinvoke(1));
-    // The rest of the wait is rounded up, so that one deferral serves the whole wait.
+    // The deferral is rounded up, so one is enough.
     let now = after(FIRST_RECEIVE, 1);
     assert_eq!(decided(&record, &waits(600, 3_600), now), Seen::Defer(539));
 }
@@ -348,7 +343,6 @@ proptest! {
         }
     }
 
-    /// A message is already due when its deferral ends, so a backoff needs only one deferral.
     #[test]
     fn a_backoff_is_served_in_one_deferral(
         id in "[a-z0-9-]{1,12}",
@@ -367,8 +361,8 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // SQS hides a message for at most 12 hours from its receive, so it may come back a few seconds early:
-                // by the time that it took to reach the handler.
+                // SQS hides a message for at most 12 hours from its receive. One that took seconds to reach the handler
+                // may come back too early.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),
@@ -380,7 +374,7 @@ proptest! {
     }
 }
 
-/// The delay that is drawn for a message of the event with key `origin` before its retry `n`.
+/// The delay in seconds before retry `n`.
 fn drawn(policy: &Policy, message_id: &str, origin: &str, n: u64) -> u64 {
     let body = match n {
         1 => replaced(&body("7"), "r-1", origin),
@@ -400,8 +394,6 @@ fn jittered(jitter: Jitter) -> Policy {
     })
 }
 
-/// Checks that draws are uniform over {low … high}: every value occurs, no value lies outside the range, and the mean
-/// is within 4 standard errors.
 fn assert_uniform(draws: &[u64], low: u64, high: u64) {
     let distinct: HashSet<u64> = draws.iter().copied().collect();
     assert_eq!(distinct, (low..=high).collect());
@@ -436,8 +428,7 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// The due times of events in flight come from these seeds. An update that changes the hash or the generator would
-/// change these due times.
+/// An update that changes the hash or the generator would change the due times of events in flight.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -5,10 +5,9 @@ use comeback_engine::{Directive, FailedEvent, Policy, Record, Timestamp};
 use crate::support::*;
 
 const DAY: u64 = 86_400;
-/// When the event failed, according to the record that [`body`] returns.
+/// The `timestamp` in the record from [`body`].
 const FAILED_AT: Timestamp = Timestamp::from_millis(T0.as_millis() + 145);
 
-/// A message on its first receive. Its event failed with this error.
 fn failed_with(error_type: &str, message: &str) -> Record {
     let message = serde_json::to_string(message).expect("text is JSON");
     record(replaced(&replaced(&body("7"), "Timeout", error_type), r#""too slow""#, &message))
@@ -22,7 +21,6 @@ fn again(record: Record) -> Record {
     Record { receive_count: 2, ..record }
 }
 
-/// A policy with backoffs of 8 s and a `MAX_AGE` of this many days.
 fn days(days: u64) -> Policy {
     policy(|settings| (settings.base_backoff, settings.max_backoff, settings.max_age) = (8, 8, days * DAY))
 }

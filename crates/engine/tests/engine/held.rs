@@ -1,4 +1,4 @@
-//! Tests of reading the pauses in a batch, and of messages that are held, or kept while the pauses are unknown.
+//! Tests of reading the pauses, of held messages, and of messages kept while the pauses are unknown.
 
 use comeback_engine::{
     BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,
@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// An account in which reads of the pauses return these results in order; the last result repeats.
+/// Reads of the pauses return these results in order. The last result repeats.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
@@ -26,7 +26,6 @@ fn new_environment(policy: &Policy) -> Environment {
     Environment::new(Policies::from(policy.clone())).reading_pauses()
 }
 
-/// Handles a batch in a new environment that reads the pauses.
 fn handle<'w>(world: &'w World<'_>, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'w> {
     world.handle_in(&mut new_environment(policy), records, now, usize::MAX)
 }
@@ -62,7 +61,6 @@ fn a_new_environment_reads_and_counts_at_once() {
     assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
 }
 
-/// If the read or the count fails, the result of the other call is still used.
 #[test]
 fn read_and_count_fail_independently() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));

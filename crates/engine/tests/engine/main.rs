@@ -1,9 +1,7 @@
-//! Tests of the engine's rules through its public API. `decide`, `directives`, `pauses`, `retry_now` and `cancels` test
-//! the rules at their limits. `batch`, `moves`, `held` and `batch_invariants` test `Environment`. `reading`,
-//! `dead_letters`, `policy` and `policies` test the input and output of the engine. `model` checks the protocol of one
-//! event in every order of steps and faults. Tests that need AWS use the stand-in `account`, in which a test can make
-//! calls fail. `support` builds messages and policies. `settings_file` compares the table of settings with the file for
-//! other languages.
+//! Tests of the engine through its public API. `decide`, `directives`, `pauses`, `retry_now` and `cancels` test the
+//! rules. `batch`, `moves`, `held` and `batch_invariants` test `Environment`. `reading`, `dead_letters`, `policy` and
+//! `policies` test the input and output of the engine. `model` model-checks the protocol of one event. `account` is a
+//! stand-in for AWS, and `support` builds messages and policies.
 
 mod account;
 mod batch;

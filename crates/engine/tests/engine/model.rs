@@ -1,9 +1,8 @@
 //! Model-checks the protocol of one event: the queue, the handler, the target and the dead-letter queue, in every order
 //! of steps, faults and outages, with a bound on the number of faults.
 //!
-//! The handler itself is not modelled. Each of its steps calls `Environment::handle`, which calls `decide`, with a real
-//! record at a virtual time. The checker stops once it has seen every state. This also proves that every path ends,
-//! because no path returns to an earlier state.
+//! The handler itself is not modelled: each of its steps calls the real `Environment::handle` at a virtual time. The
+//! checker stops once it has seen every state. No path returns to an earlier state, so every path ends.
 
 mod protocol;
 
@@ -28,13 +27,11 @@ fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {
     Protocol { policy, failed: vec![TARGET], faults: 2, outage: Duration::from_secs(600) }
 }
 
-/// A protocol with at most two retries: the first comes one minute and the second two minutes after the previous
-/// failure.
+/// At most two retries: one minute after the first failure, and two minutes after the second.
 fn two_retries() -> Protocol {
     protocol(|_| {})
 }
 
-/// A protocol that retries until the event reaches its `MAX_AGE` of seven minutes.
 fn seven_minutes() -> Protocol {
     let protocol = protocol(|settings| (settings.max_retries, settings.max_age) = (185, 420));
     Protocol { outage: Duration::from_secs(200), ..protocol }

@@ -15,7 +15,7 @@ fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message whose event is waiting for retry 12. The delay of 2,048 s takes three hops.
+/// A message that waits 2,048 s for retry 12, which takes three hops.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }
@@ -75,7 +75,7 @@ fn the_order_is_hide_reinvoke_dead_letter_hide_move_count() {
     records.extend(due(5).split_off(2));
     records.extend(garbage(6).split_off(5));
     let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
-    // The batch comes a minute later, so that the environment may count again.
+    // The batch comes a minute later, so the environment may count again.
     let report = world.handle_in(&mut environment, &records, after(NOW, 60_000), usize::MAX);
     let calls = world.calls.borrow();
     let names: Vec<&str> = calls
@@ -263,7 +263,6 @@ fn times_count_from_the_original_except_retention() {
 }
 
 proptest! {
-    /// A copy is due at the same time as its original, whatever the policy, the draw and the times of the checks.
     #[test]
     fn a_copy_is_due_when_its_message_was(
         attempt in 1..30u64,

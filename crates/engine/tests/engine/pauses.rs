@@ -7,13 +7,11 @@ use crate::support::{ORDERS, Seen, T0, after, body, enveloped, policy, received_
 
 const DAY: u64 = 86_400;
 
-/// The moment this many seconds after the first failure.
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// A document with pauses of [`ORDERS`]. Each pause has a start and an end, in seconds after the first failure, and a
-/// spread period in seconds. The start and the end may be negative.
+/// Pauses of [`ORDERS`]: start and end in seconds after the first failure, and a spread in seconds.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -28,17 +26,15 @@ fn of_targets(all: &[(&str, i64, Option<i64>, u64)]) -> Pauses {
     Pauses::read(&format!(r#"{{"v":1,"pauses":[{}]}}"#, all.join(","))).expect("pauses")
 }
 
-/// A message on its second receive. The first receive was `first_receive` seconds after the first failure.
 fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// The longest time, in seconds, from the end of a pause until every held event has been checked again: at most a
-/// minute until the next read (with 160 environments), then [`HOLD`].
+/// Seconds after the end of a pause until every held event has been checked again: at most a minute until the next read
+/// (with 160 environments), then [`HOLD`].
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
-/// A policy in which every backoff takes `backoff` seconds, with a `MAX_AGE` of `max_age` seconds.
 fn waits(backoff: u64, max_age: u64) -> Policy {
     policy(|settings| {
         settings.maximum_concurrency = 160;
@@ -127,8 +123,7 @@ fn a_pause_does_not_extend_the_retention() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// The last second in which an event is re-invoked, given these pauses, a `MAX_AGE` of an hour and a backoff of a
-/// second.
+/// The last second in which an event is re-invoked.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
     let reinvoked = |second: &u64| decided(&record, &policy, pauses, at(*second)) == Seen::Reinvoke(1);
@@ -261,24 +256,22 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// The outcome of a message whose handler notices each change to the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,
     receives: u32,
 }
 
-/// Start, actual end and planned end of a pause, in seconds after the first failure. All three may be negative.
+/// Start, actual end and planned end of a pause, in seconds after the first failure.
 type Span = (i64, i64, Option<i64>);
 
-/// All pauses of the function, which share one spread.
 struct Paused<'a> {
     spans: &'a [Span],
     spread: u64,
 }
 
 impl Paused<'_> {
-    /// The pauses document at `now`: the pauses that have begun, each with its end if it is over or its end is planned.
+    /// The pauses document at `now`. Pauses that have not begun are not in it.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
@@ -295,7 +288,6 @@ fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let mut record = Record { receive_count: 1, ..received_at(1) };
     let mut now = at(1);
     loop {
-        // An environment may have read the document up to `lag` seconds ago.
         let document = paused.known(Timestamp::from_millis(now.as_millis() - lag * 1_000));
         let action = decide(&record, &policies, &document, now);
         match action {
@@ -313,8 +305,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates the number of seconds from a pause's actual end to its planned end; `None` if no end was planned. About
-/// half of the planned ends come before the latest time at which a handler notices the actual end.
+/// Generates the seconds from a pause's actual end to its planned end, if it has one. Half of the planned ends come
+/// before a handler must have noticed the actual end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -322,8 +314,8 @@ fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// No event is dead-lettered because of a pause: an event that would be retried without pauses is also retried with
-    /// pauses, whenever they begin and end. The message's receive count stays within SQS's limit.
+    /// An event that would be retried without pauses is also retried with pauses. Its message's receive count stays
+    /// within SQS's limit.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],

@@ -1,5 +1,4 @@
-//! Tests of the policies of individual functions: the entry that applies, the settings that an entry inherits, and the
-//! entries that are refused.
+//! Tests of `POLICIES`: which entry applies, which settings it inherits, and which entries are refused.
 
 use std::collections::HashMap;
 
@@ -11,7 +10,6 @@ use proptest::sample::select;
 use crate::account::{Call, Invoke, World, run};
 use crate::support::{NOW, ORDERS, T0, TARGET, after, body, enveloped, received_again, record, replaced};
 
-/// A pattern that allows every function, including [`TARGET`].
 const ALL: &str = "arn:aws:lambda:eu-west-1:123456789012:function:*";
 
 type Variables = HashMap<&'static str, String>;
@@ -29,7 +27,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// The `MAX_RETRIES` of a function. These tests tell policies apart by this value.
+/// These tests tell policies apart by `MAX_RETRIES`.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
@@ -107,8 +105,8 @@ fn a_mistake_in_the_stack_is_reported_once() {
     );
 }
 
-/// The entry for `orders` sets an envelope style and a `MAX_AGE` of two hours. An hour after its first failure, the
-/// event is re-invoked in that style. Before the call, its message is hidden for less than an hour.
+/// An hour after the first failure, the event is re-invoked in the entry's envelope style. Its message is hidden for
+/// less than an hour, because the entry sets a `MAX_AGE` of two hours.
 #[test]
 fn a_functions_policy_applies_to_call_and_guard() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
@@ -128,8 +126,7 @@ fn a_functions_policy_applies_to_call_and_guard() {
     }
 }
 
-/// Generates a function that returns the pauses document for a given moment. The document is empty, or has an open
-/// pause, an ended pause or a retry request.
+/// Generates a function that returns the pauses document for a given moment.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),
@@ -192,8 +189,7 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Handles a message twice, once with `Invoke` calls that are answered and once with `Invoke` calls that are not.
-/// Returns all outcomes and calls, formatted as a string.
+/// Handles a message with answered and with unanswered `Invoke` calls. Returns all outcomes and calls as a string.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

@@ -1,5 +1,4 @@
-//! Tests of parsing messages: records that lack members, payloads whose bytes must not change, and an event's next
-//! retry, first failure and payload.
+//! Tests of parsing messages, and of keeping the bytes of payloads.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
@@ -274,8 +273,7 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// The payload's bytes never change on the way from a record into an envelope, out of the envelope after the next
-/// failure, and so on until the dead-letter is redriven.
+/// The payload's bytes stay the same through all retries, until the dead-letter is redriven.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {
@@ -312,7 +310,6 @@ fn read(record: &Record) -> FailedEvent<'_> {
     FailedEvent::read(record).expect("the test's message is an event")
 }
 
-/// The envelope that the target is re-invoked with once the message is due.
 fn reinvoked(record: &Record) -> Envelope<'_> {
     match decide(record, &policy(|_| ()), after(SENT, 60_000)) {
         Action::Reinvoke { envelope, .. } => envelope,

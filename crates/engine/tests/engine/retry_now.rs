@@ -18,13 +18,11 @@ fn waits() -> Policy {
     policy(|settings| settings.base_backoff = settings.max_backoff)
 }
 
-/// A message on its second receive. Its event failed at [`T0`].
 fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
 
-/// The JSON of a retry request that is made `second` seconds after [`T0`] and spreads its retries over five minutes.
-/// `more` holds additional members.
+/// A retry request made `second` seconds after [`T0`]. `more` holds additional JSON members.
 fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }
@@ -38,7 +36,7 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Seconds from [`T0`] until the retry of a message is due.
+/// Seconds from [`T0`] until the retry is due.
 fn due(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> f64 {
     act(record, policy, pauses, now).due().expect("it is retried").since(T0).as_secs_f64()
 }
@@ -284,8 +282,7 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever the pauses and requests, no retry is due later than it would be without the requests, and no request
-    /// makes a retry due before the request was made.
+    /// No request delays a retry, or makes one due before the request was made.
     #[test]
     fn a_request_makes_no_retry_later(
         requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),

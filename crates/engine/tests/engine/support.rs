@@ -10,7 +10,7 @@ use comeback_engine::{
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// [`ORDERS`] with a qualifier, as Lambda writes it in an invocation record.
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
-/// 2026-09-14T15:46:54Z, when the event of [`record`] first failed.
+/// 2026-09-14T15:46:54Z.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
 /// An hour after [`T0`]. By then, a message on its second receive is due, and the event is much younger than the
@@ -48,19 +48,17 @@ pub(crate) fn record(body: impl Into<String>) -> Record {
     }
 }
 
-/// A message on its second receive.
 pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
 
-/// Returns the string with `from` replaced by `to`. Panics if the string does not contain `from`.
+/// Panics if the text does not contain `from`.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} is not in {text}");
     text.replace(from, to)
 }
 
-/// Settings without jitter, so that every delay equals its ceiling. The ceilings range from a second to the longest
-/// `MAX_BACKOFF`. Every waiting message is hidden, however many messages are in flight.
+/// Settings without jitter. Every waiting message is hidden, however many are in flight.
 pub(crate) fn settings() -> Settings {
     Settings {
         max_retries: 185,
@@ -96,7 +94,7 @@ pub(crate) enum Seen {
     DeadLetter(&'static str),
 }
 
-/// Reduces a decision to its kind and its seconds, attempt or reason, so that tests can compare decisions.
+/// The parts of a decision that tests compare.
 pub(crate) fn seen(action: &Action<'_>) -> Seen {
     match action {
         Action::Defer { visibility_timeout, .. } => {
@@ -112,7 +110,6 @@ pub(crate) fn seen(action: &Action<'_>) -> Seen {
     }
 }
 
-/// Returns the decision on a message while no function is paused.
 pub(crate) fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
     comeback_engine::decide(record, &Policies::from(policy.clone()), &Pauses::default(), now)
 }
@@ -121,7 +118,6 @@ pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen 
     seen(&decide(record, policy, now))
 }
 
-/// Returns the reason's detail if the decision is to dead-letter the message, and panics otherwise.
 pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
     match decide(record, policy, now) {
         Action::DeadLetter { reason, .. } => reason.detail,

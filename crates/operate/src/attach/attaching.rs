@@ -19,14 +19,12 @@ use crate::rights::{in_words, missing};
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// The `MaximumEventAgeInSeconds` of an attached function: the longest time for which Lambda keeps an event before it
-/// invokes the function. Lambda's minimum is 60 s.
+/// `MaximumEventAgeInSeconds` of an attached function. 60 s is Lambda's minimum.
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
-    /// Plans the steps that attach the function. The order of the steps is safe: the handler is ready to retry the
-    /// function before the first failure arrives. Fails if another deployment retries the function, unless `may_move`
-    /// is true.
+    /// Orders the steps so that the handler is ready to retry the function before the first failure arrives. Fails if
+    /// another deployment retries the function, unless `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -73,7 +71,6 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// Adds notes about the consequences of the planned steps, and about settings that the steps leave unchanged.
     fn note_consequences(&self, plan: &mut FunctionPlan) {
         let name = &self.target.name;
         if let Some(queue) = &self.target.dead_letter {
@@ -111,7 +108,7 @@ impl Attachment {
         }
     }
 
-    /// The size, in bytes, of the handler's environment variables once the function is on the allow-list.
+    /// The size of the handler's environment once the function is on the allow-list.
     fn environment_bytes(&self) -> usize {
         let mut variables = self.deployment.variables.clone();
         let list = list_with(self.deployment.allow_list(), &self.target.arn);
@@ -164,8 +161,8 @@ impl Attachment {
         }
     }
 
-    /// Plans the tags that store the function's current settings, so that `detach` can restore them. Skips settings
-    /// that this or another Comeback deployment has set.
+    /// Plans tags that store the function's settings, so that `detach` can restore them. Skips settings that this or
+    /// another Comeback deployment has set.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();

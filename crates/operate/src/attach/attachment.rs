@@ -1,4 +1,4 @@
-//! The facts about a function and a deployment that are needed to plan how to attach or detach the function.
+//! The facts needed to plan how to attach or detach a function.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,6 @@ use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_with, parameter_value};
 use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 
-/// All facts needed to plan how to attach a function to a deployment or detach the function from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
@@ -26,33 +25,28 @@ pub(crate) struct Attachment {
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The permissions that the function's role needs to send to the retry queue, each with IAM's verdict. Only
-    /// `attach` needs this fact.
+    /// The permissions that the function's role needs to send to the retry queue. Only `attach` needs them.
     pub(crate) send: Rights,
-    /// The permissions that the function's role needs to use the retry queue's key, each with IAM's verdict. Empty if
-    /// AWS manages the key. Only `attach` needs this fact.
+    /// The permissions that the function's role needs to use the retry queue's key. Empty if AWS manages the key. Only
+    /// `attach` needs them.
     pub(crate) use_key: Rights,
     /// True if `attach` has granted the function's role permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The permissions that the handler's role needs to invoke the function, each with IAM's verdict. Only `attach`
-    /// needs this fact.
+    /// The permissions that the handler's role needs to invoke the function. Only `attach` needs them.
     pub(crate) invoke: Rights,
     /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The total size that the inline policies of the handler's role would have, in characters, with permission to
-    /// invoke the function. The size is 0 if `attach` does not add this permission.
+    /// The characters in the inline policies of the handler's role once it may invoke the function. 0 if `attach` does
+    /// not add this permission.
     pub(crate) invoke_characters: usize,
-    /// The stack that owns the function's settings for asynchronous invocations. `None` if no stack owns them.
+    /// The stack that owns the function's settings for asynchronous invocations.
     pub(crate) owner: Option<String>,
-    /// The alarms that count the failed events that Lambda drops for the function.
     pub(crate) losses: Losses,
-    /// Where the allow-list, `TARGET_FUNCTIONS`, is set.
     pub(crate) list_owner: ListOwner,
 }
 
-/// The place where the allow-list, `TARGET_FUNCTIONS`, is set. It determines whether and how `attach` can edit the
-/// list.
+/// Where the allow-list, `TARGET_FUNCTIONS`, is set. This determines whether and how `attach` can edit the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
     /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions in this
@@ -144,8 +138,7 @@ impl Attachment {
         }
     }
 
-    /// Asks IAM's simulator about the permissions of two roles: the function's role, whose ARN is `role_arn`, and the
-    /// handler's role.
+    /// Asks IAM's simulator about the permissions of the function's role, `role_arn`, and of the handler's role.
     pub(crate) async fn ask(&mut self, account: &Account, role_arn: &Result<String, Failure>) {
         let (queue, arn) = (&*self.deployment.retry_queue.arn, self.target.invoked_arn());
         (self.send, self.use_key, self.invoke) = tokio::join!(
@@ -169,13 +162,12 @@ impl Attachment {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
-    /// Returns true if the qualifier that the operator named is attached, that is, if its failed events go to the retry
-    /// queue.
+    /// Returns true if the qualifier that the operator named is attached.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// Another deployment that retries the qualifier that the operator named. `None` if there is no such deployment.
+    /// Another deployment that retries the qualifier that the operator named.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }
@@ -193,7 +185,6 @@ impl Attachment {
         format!("Lambda has no alias or version {}", self.name())
     }
 
-    /// The permissions that the function's role needs to send to the retry queue.
     pub(crate) fn sending(&self) -> Grant {
         let queue = &self.deployment.retry_queue;
         let key = self.key.iter().flatten();
@@ -203,8 +194,6 @@ impl Attachment {
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }
     }
 
-    /// The permissions that the handler's role needs to invoke the function. `attach` grants them only if no stack owns
-    /// the handler.
     pub(crate) fn invoking(&self) -> Grant {
         let Target { name, arn, .. } = &self.target;
         let (role, policy) = (self.deployment.role().to_owned(), format!("invoke-{name}"));
@@ -214,9 +203,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// The place where the allow-list is set. `stack` is the deployment's stack. Returns `Template` for a nested stack,
-    /// because only its parent stack can set its parameters. Returns `Environment` if the deployment has no stack, or
-    /// if its stack was deleted.
+    /// Returns `Template` for a nested stack, because only its parent stack can set its parameters. `stack` is `None`
+    /// if the deployment has no stack, or if its stack was deleted.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
@@ -254,7 +242,6 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// Finds the other deployments that retry the function, keyed by the qualifier whose failed events they receive.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
@@ -283,8 +270,7 @@ pub(crate) async fn other_than(
 }
 
 /// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier: usually the
-/// function's own stack, or a deployment's stack if a CDK app has imported the function and attached it. Returns `None`
-/// if no stack owns the settings.
+/// function's own stack, or a deployment's stack if a CDK app has imported the function and attached it.
 async fn owner(
     account: &Account,
     deployment: &Deployment,

@@ -19,22 +19,20 @@ use crate::text::{Piece, quoted};
 #[derive(Debug, Serialize)]
 pub struct Attachments {
     functions: Vec<AttachedFunction>,
-    /// The patterns on the allow-list. A pattern may match any number of functions.
+    /// The patterns on the allow-list.
     patterns: Vec<String>,
-    /// The command that attaches a function.
     #[serde(skip)]
     attach: Command,
-    /// The reason why the functions that match the patterns could not be listed; `None` if they were listed.
+    /// The reason why the functions that match the patterns could not be listed.
     #[serde(skip)]
     unread: Option<Failure>,
 }
 
-/// A function that is attached to a deployment.
 #[derive(Debug, Serialize)]
 struct AttachedFunction {
     /// The function as a command's argument: its name, or its ARN if the function is in another account or region.
     function: String,
-    /// The entry of `POLICIES` that applies to the function. `None` if the stack's policy applies.
+    /// `None` if the stack's policy applies.
     #[serde(serialize_with = "in_words")]
     policy: Option<PolicyEntry>,
 }
@@ -121,8 +119,8 @@ mod tests {
     use crate::change::tests::plain;
     use crate::operator::Which;
 
-    /// An account with the functions `orders`, `shop-cart` and `shop-stock`, and with these values for the handler's
-    /// variables `TARGET_FUNCTIONS` and `POLICIES`. The failed events of `shop-cart` go to the retry queue.
+    /// An account with these values for the handler's variables `TARGET_FUNCTIONS` and `POLICIES`. The failed events of
+    /// `shop-cart` go to the retry queue.
     fn account(targets: &str, policies: &str) -> SimulatedAws {
         let others = ["shop-cart", "shop-stock"].map(Into::into).into();
         let aws = Sample { others, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build();

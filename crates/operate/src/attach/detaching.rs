@@ -13,9 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans the steps that detach the function. The function's earlier on-failure destination is restored immediately.
-    /// Everything else is undone once the function's events have left the retry queue. With `--now`, `detach` does not
-    /// wait for these events.
+    /// The function's earlier on-failure destination is restored at once. Everything else is undone once the function's
+    /// events have left the retry queue, or at once with `--now`.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -81,7 +80,6 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// A sentence that says what `--now` does to the function's events in the retry queue.
     fn effect_of_now(&self) -> String {
         let (name, list) = (&self.target.name, self.deployment.allow_list());
         let mut after = self.deployment.clone();
@@ -182,7 +180,6 @@ impl Attachment {
         plan.forget(self.last_tags().iter().map(|key| (*key).to_owned()));
     }
 
-    /// Plans the steps that take the function off the allow-list and withdraw the handler's permission to invoke it.
     fn disallow(&self, plan: &mut FunctionPlan) {
         let arn = &self.target.arn;
         plan.steps.extend(self.removable().map(|place| Step::List(place, false)));
@@ -205,8 +202,7 @@ impl Attachment {
         }
     }
 
-    /// Plans the steps that remove what a deleted function left in a deployment. There are no running invocations to
-    /// wait for, and no settings to restore.
+    /// A deleted function has no running invocations to wait for, and no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());

@@ -94,7 +94,6 @@ fn texts(value: &Value) -> Vec<String> {
     all.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// Permissions that `attach` grants to a role through an inline policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: String,
@@ -108,13 +107,12 @@ impl Grant {
         Ok(self.read(account).await?.has(&self.statements))
     }
 
-    /// Adds the permissions to the role's policy.
     pub(crate) async fn give(&self, account: &Account) -> Result<(), Failure> {
         let policy = self.read(account).await?.with(&self.statements);
         self.put(account, &policy).await
     }
 
-    /// Removes the permissions from the role's policy. If no statement is left, deletes the policy.
+    /// If no statement is left, deletes the policy.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {
@@ -123,8 +121,7 @@ impl Grant {
         account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
-    /// The total size that the role's inline policies would have with these permissions, in characters as IAM counts
-    /// them.
+    /// The total size of the role's inline policies with these permissions, in characters as IAM counts them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
         let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();

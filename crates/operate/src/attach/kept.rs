@@ -8,14 +8,12 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the function was detached, that is, when its last qualifier stopped sending
-/// failures to the retry queue. After that time, only invocations that had already started still send failures there.
+/// The key of the tag that records when the function was detached: when its last qualifier stopped sending failures to
+/// the retry queue. Invocations that had started by then may still send failures.
 pub const DETACHED: &str = "comeback:detached";
-/// The key of the tag that records when the function was moved to another deployment. After that time, only invocations
-/// that had already started still send failures to the previous deployment's retry queue.
+/// The key of the tag that records when the function was moved to another deployment.
 pub const MOVED: &str = "comeback:moved";
-/// The key of the tag that stores the recursion setting that the function had before it was attached. All qualifiers
-/// share the tag.
+/// The key of the tag that stores the function's earlier recursion setting. All qualifiers share the tag.
 pub const RECURSION: &str = "comeback:recursion";
 /// The tag value for a setting that had Lambda's default value.
 const DEFAULT: &str = "default";
@@ -87,15 +85,13 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The on-failure destination in the settings, if it may be outside this account. `None` if no destination is set, or
-/// if the destination's ARN names this account.
+/// The on-failure destination in the settings, if it may be outside this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Returns whether recursive loops were allowed before the function was attached, or `None` if no tag stores this
-/// setting.
+/// True if recursive loops were allowed before the function was attached; `None` if no tag stores this.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
@@ -105,13 +101,12 @@ pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// The time stored in the tag `key`, which is [`DETACHED`] or [`MOVED`]. `None` if the tag is missing or invalid.
+/// `key` is [`DETACHED`] or [`MOVED`]. `None` if the tag is missing or invalid.
 pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Returns true if Lambda would accept a tag, that is, if its key and value are short enough and contain only valid
-/// characters.
+/// Returns true if Lambda would accept the tag.
 pub fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
     key.chars().count() <= 128

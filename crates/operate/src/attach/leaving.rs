@@ -31,7 +31,7 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
-    /// True to detach without waiting for the events that are still in the retry queue (`--now`).
+    /// True with `--now`.
     pub(crate) at_once: bool,
     /// The reason why events may still be in the retry queue, according to the queue's message counts and the
     /// handler's log. `None` if all events have left, or if there was no need to check.
@@ -42,11 +42,6 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Reads the evidence from the retry queue, from the handler's log, and from other functions with the same role.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the queue, the log or the other functions cannot be read.
     pub(crate) async fn read(
         operator: &Operator,
         attachment: &Attachment,
@@ -140,8 +135,7 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
-/// The reason why `detach` must wait, according to the log. `None` if `detach` need not wait. `log` is `None` if the
-/// handler has no log because it has never run.
+/// `log` is `None` if the handler has never run.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
@@ -154,7 +148,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// True if the log has lines that this command cannot read, because a newer version of Comeback wrote them.
+    /// True if a newer version of Comeback wrote some of the log's lines.
     is_newer: bool,
 }
 
@@ -201,8 +195,7 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function is still being detached or moved to another deployment. In that case, the function's last
-/// invocations may still fail.
+/// Returns true if a function is still being detached or moved. Its last invocations may then still fail.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))

@@ -75,12 +75,11 @@ pub struct AttachPlan {
     log_group: String,
 }
 
-/// The part of a plan that concerns one function: the steps, or the reason why they could not be planned or performed.
+/// The part of a plan that concerns one function.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,
     plan: Result<FunctionPlan, Failure>,
-    /// The number of steps performed so far.
     steps_made: u64,
     /// True once all changes are made and AWS shows them.
     is_made: bool,
@@ -142,8 +141,7 @@ impl Part {
         }
     }
 
-    /// The reason why the function's changes are not complete: a failure, or changes left for a later run. `None` if
-    /// they are complete.
+    /// The reason why the function's changes are not complete: a failure, or changes left for a later run.
     fn failure(&self) -> Option<Failure> {
         let plan = match &self.plan {
             Ok(plan) => plan,
@@ -167,8 +165,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// All edits of the allow-list in the plan. Each edit consists of the place where the list is set, the function's
-    /// ARN, and a flag: true to add the ARN, false to remove it.
+    /// The edits of the allow-list: where the list is set, the function's ARN, and true to add the ARN or false to
+    /// remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -180,7 +178,7 @@ impl AttachPlan {
 }
 
 impl Plan for AttachPlan {
-    /// The identity of the plan. Two plans have the same identity if they make the same changes to each function.
+    /// Two plans have the same identity if they make the same changes to each function.
     fn identity(&self) -> String {
         let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
         serde_json::json!(parts.collect::<Vec<_>>()).to_string()
@@ -213,7 +211,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails if the changes to any function are not complete. The failure names all such functions.
+    /// Fails if the changes to any function are not complete.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -264,7 +262,6 @@ impl Change for RouteFailures {
         self.operator.interrupt.or(self.read()).await
     }
 
-    /// Makes the changes and waits until AWS shows them.
     async fn perform(&self, plan: &AttachPlan) -> Result<Performed<AttachPlan, Attached>, Failure> {
         // Another operator may have changed the account after the first plan was made.
         let mut now = self.plan().await?;
@@ -296,8 +293,8 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Plans the change. Each call reads the account again, so that the plan reflects the changes made by this run and
-    /// by others. The plan for each function assumes that the earlier functions are already on the allow-list.
+    /// Each call reads the account again, so the plan reflects the changes of this run and of others. The plan for each
+    /// function assumes that the earlier functions are already on the allow-list.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -379,8 +376,7 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Edits the allow-list in one place. A single edit changes the list for all functions, because CloudFormation
-    /// accepts only one update at a time.
+    /// A single edit changes the list for all functions, because CloudFormation accepts only one update at a time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if interrupt.is_raised() {
@@ -415,7 +411,6 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// Shows the operator which settings a step has changed.
     fn report(&self, step: &Step, target: &Target) {
         for difference in step.differences(target) {
             self.operator.follow.remark(&format!("  {}", difference.name()).into());

@@ -23,13 +23,10 @@ use crate::text::{Text, Tone};
 pub(crate) enum Step {
     /// Adds tags that store the function's earlier settings.
     Keep(Vec<(String, String)>),
-    /// Adds a tag with this key to the function. The tag's value is the time of the step.
+    /// Adds a tag with this key. Its value is the time of the step.
     Mark(&'static str),
-    /// Removes tags from the function.
     Forget(Vec<(String, String)>),
-    /// Grants permissions to a role.
     Allow(Grant),
-    /// Withdraws permissions from a role.
     Withdraw(Grant),
     /// Adds the function to the allow-list if `true`, or removes it from the list if `false`.
     List(SettingPlace, bool),
@@ -38,7 +35,7 @@ pub(crate) enum Step {
     /// Creates the alarm that counts the function's dropped events. If `exists` is true, replaces an alarm that
     /// notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
-    /// Deletes the alarm with this name. The alarm counts the function's dropped events.
+    /// Deletes the alarm that counts the function's dropped events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.
@@ -59,8 +56,6 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The difference on one line. The line begins with `+` for a new setting, `-` for a removed setting, and `~` for a
-    /// changed setting.
     fn text(&self) -> Text {
         let Self { setting, from, to, .. } = self;
         let (tone, line) = match (from, to) {
@@ -71,19 +66,18 @@ impl Difference {
         Text::from("    ").and(Text::toned(tone, line))
     }
 
-    /// The setting's name with its values before and after the change, such as `retries: 1 → 0`.
+    /// The setting with its values before and after the change, such as `retries: 1 → 0`.
     pub(crate) fn change(&self) -> String {
         let [from, to] = [&self.from, &self.to].map(|it| it.as_deref().unwrap_or("not set"));
         format!("{}: {from} → {to}", self.setting)
     }
 
-    /// The name of the resource, followed by the name of the setting.
     pub(crate) fn name(&self) -> String {
         format!("{}: {}", self.resource, self.setting)
     }
 }
 
-/// Adds the differences to a layout: one line for each resource, followed by its changed settings.
+/// Adds one line for each resource, followed by its changed settings.
 pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
     let mut above = "";
     for difference in differences {
@@ -101,7 +95,6 @@ fn difference(resource: String, setting: &str, from: Option<&str>, to: Option<&s
 }
 
 impl Step {
-    /// The settings that the step changes.
     pub(crate) fn differences(&self, target: &Target) -> Vec<Difference> {
         let function = format!("function {}", target.name);
         let tag = |key: &str, from, to| difference(function.clone(), &format!("tag {key}"), from, to);
@@ -152,7 +145,6 @@ impl Step {
     }
 }
 
-/// The differences between two versions of a function's settings for asynchronous invocations.
 fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Difference> {
     let texts = |it: &InvokeSettings| {
         let (retries, event_age) =
@@ -167,25 +159,21 @@ fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Di
         .collect()
 }
 
-/// The plan for one function: its steps, in a safe order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FunctionPlan {
     pub(crate) target: Target,
-    /// True if the function was deleted or never existed.
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
     /// The changes that only a later run can make, with the reason. `None` if this run can make all changes.
     pub(crate) left: Option<String>,
-    /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for. `None` if `detach`
-    /// need not wait.
+    /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for.
     pub(crate) effect_of_now: Option<String>,
     /// A warning that the operator must confirm even with `--yes`.
     pub(crate) warning: Option<String>,
 }
 
 impl FunctionPlan {
-    /// A plan without any steps.
     pub(crate) fn of(attachment: &Attachment) -> Self {
         Self { target: attachment.target.clone(), is_gone: attachment.is_gone, ..Self::default() }
     }
@@ -194,7 +182,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Adds a step that removes these tags. Skips tags that the function does not have.
+    /// Skips tags that the function does not have.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
@@ -203,8 +191,8 @@ impl FunctionPlan {
         }
     }
 
-    /// The steps before the edit of the allow-list, and the steps after it. If the plan does not edit the list, all
-    /// steps are in the first part.
+    /// The steps before and after the edit of the allow-list. If the plan does not edit the list, all steps are in the
+    /// first part.
     pub(crate) fn around_list(&self) -> (&[Step], &[Step]) {
         match self.steps.iter().position(|step| matches!(step, Step::List(..))) {
             Some(edit) => (&self.steps[..edit], &self.steps[edit + 1..]),
@@ -212,13 +200,12 @@ impl FunctionPlan {
         }
     }
 
-    /// The settings that the plan's steps change.
     pub(crate) fn differences(&self) -> Vec<Difference> {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if the function does not exist and has left nothing to remove. In this case, the operator may have
-    /// misspelled the name.
+    /// Returns true if the function does not exist and has left nothing to remove. The operator may have misspelled its
+    /// name.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }
@@ -233,11 +220,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs the step. Does nothing for an edit of the allow-list, because a single edit is made for all functions.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a call fails, or if the operator interrupts the step while it waits.
+    /// Does nothing for an edit of the allow-list, because a single edit is made for all functions.
     pub(crate) async fn make(
         &self,
         account: &Account,
@@ -267,8 +250,7 @@ impl Step {
     }
 }
 
-/// Replaces the settings for asynchronous invocations. Repeats the call while Lambda refuses the destination, because a
-/// new permission takes a few seconds to take effect.
+/// Repeats the call while Lambda refuses the destination, because a new permission takes a few seconds to take effect.
 async fn put_settings(
     account: &Account,
     target: &Target,
@@ -293,7 +275,6 @@ async fn put_settings(
     Ok(())
 }
 
-/// The failure to report if the operator interrupts a run between two steps.
 pub(crate) fn interrupted() -> Failure {
     Failure::interrupted("not every change was made; run the command again for the others")
 }

@@ -45,19 +45,18 @@ fn operator(aws: &SimulatedAws) -> Operator {
     Operator::new(aws.account(), which)
 }
 
-/// Reads a function's attachment to the sample deployment.
 async fn read(aws: &SimulatedAws, function: &str) -> Attachment {
     let operator = operator(aws);
     let deployment = operator.deployment().await.unwrap();
     Attachment::read(&operator.account, deployment, &function.parse().unwrap()).await.unwrap()
 }
 
-/// The facts about the function `orders`, which is not attached.
+/// The function `orders`, which is not attached.
 pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// Evidence that none of the function's events are left in the retry queue, long after the function's last invocation.
+/// None of the function's events are left in the retry queue.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -71,7 +70,6 @@ fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
     RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(aws, functions) }
 }
 
-/// Plans a change, and performs the plan if it has steps.
 async fn carry_out(
     change: &impl Change<Plan = AttachPlan, Done = Attached>,
 ) -> (AttachPlan, Result<(), Failure>) {
@@ -102,7 +100,6 @@ async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// The notes in a plan that has only one function.
 fn notes(plan: &AttachPlan) -> Vec<String> {
     let notes = serde_json::to_value(plan).unwrap()["functions"][0]["notes"].take();
     serde_json::from_value(notes).unwrap()
@@ -112,7 +109,7 @@ fn texts(plan: &FunctionPlan) -> Vec<String> {
     plan.notes.iter().map(ToString::to_string).collect()
 }
 
-/// A copy of all settings that `attach` and `detach` may change, in the function `orders` and in the deployment.
+/// All settings that `attach` and `detach` may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snapshot {
     tags: BTreeMap<String, String>,
@@ -556,7 +553,6 @@ struct Facts {
     recursion_allowed: bool,
     may_send: bool,
     in_stack: bool,
-    /// The text of the allow-list.
     list: &'static str,
     has_alarms: bool,
     notifies: bool,
@@ -622,7 +618,7 @@ impl Facts {
     }
 }
 
-/// Runs a test to completion. The test's account has a simulated clock, so no real time passes.
+/// The clock of a test is simulated, so no real time passes.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }
@@ -631,7 +627,7 @@ fn function(qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| "orders".into(), |qualifier| format!("orders:{qualifier}"))
 }
 
-/// Attaches a function. Kills the command if it has not finished after `calls` calls to AWS.
+/// Kills the command if it has not finished after `calls` calls to AWS.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
     let change = to_attach(aws, &[name]);
     let plan = change.plan().await.unwrap();

@@ -43,14 +43,11 @@ use crate::failure::Failure;
 
 pub use connect::SdkAws;
 
-/// Turns the error of an SDK call into a [`Failure`] that names the call.
 trait Or<T, E> {
-    /// Turns an error into a [`Failure`] that names the call's IAM action (`action`), such as `sqs:GetQueueAttributes`,
-    /// and the call's resource (`of`).
+    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`. `of` is its resource.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// Like `or_failure`, but returns `None` if `gone` returns true for the error. `gone` detects the error for a
-    /// resource that does not exist.
+    /// Like `or_failure`, but returns `None` if the resource does not exist, which `gone` detects from the error.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 
@@ -471,8 +468,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// A context entry that tells IAM's simulator that a key is used through SQS. A policy may allow the use of a key
-    /// only through SQS. The entry's value has the suffix `amazonaws.com` in all partitions.
+    /// Tells IAM's simulator that a key is used through SQS, because a policy may allow only this use. The value has
+    /// the suffix `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -493,14 +490,13 @@ mod tests {
 
     use super::*;
 
-    /// An account with an HTTP client that answers each request with the status, error type and body from `answer`.
+    /// Answers each request with the status, error type and body from `answer`.
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {
         answering_with(None, answer).await
     }
 
-    /// Like [`answering`], but each response has this header.
     pub(super) async fn answering_with(
         header: Option<(&'static str, &'static str)>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
@@ -565,7 +561,6 @@ mod tests {
         assert_eq!(failure, format!("{action}Invalid queue ARN"));
     }
 
-    /// The XML of a response from IAM.
     fn xml(operation: &str, result: &str) -> String {
         let namespace = "https://iam.amazonaws.com/doc/2010-05-08/";
         format!(

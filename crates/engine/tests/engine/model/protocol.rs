@@ -1,5 +1,5 @@
-//! The model of everything around the handler: the retry queue with its deliveries, and Lambda with its invocations.
-//! This file defines the steps that may happen, and the properties that must hold in each state.
+//! The model of everything around the handler: the retry queue and Lambda. This file defines the steps that may happen,
+//! and the properties that must hold in each state.
 //!
 //! Time advances only by jumping to the next moment at which something happens. No path of steps returns to an earlier
 //! state: each step raises a receive count, ends a delivery or an invocation, or moves the clock.
@@ -28,13 +28,11 @@ pub(super) struct State {
     /// Received messages that the handler has not handled yet.
     deliveries: Vec<Message<Failed>>,
     invocations: Vec<Invocation>,
-    /// For each event, the number of times that it has succeeded, and the number of times that it has been
-    /// dead-lettered.
+    /// For each event, how often it has succeeded and how often it has been dead-lettered.
     ends: Vec<(u8, u8)>,
     faults: u8,
 }
 
-/// The data about a failed event that its message carries in the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
@@ -48,9 +46,8 @@ pub(super) struct Invocation {
     after: Failed,
     function: String,
     payload: String,
-    /// When Lambda accepted the retry.
     accepted: Timestamp,
-    /// When the message that led to the retry was first received.
+    /// First receive of the message that led to the retry.
     first_receive: Timestamp,
 }
 
@@ -86,7 +83,6 @@ impl Fault {
         Self::SendAnswerLost,
     ];
 
-    /// Returns true if this fault affects one of `calls`.
     fn struck(self, calls: &[Call]) -> bool {
         calls.iter().any(|call| match self {
             Self::NeverHandled => false,
@@ -97,7 +93,6 @@ impl Fault {
         })
     }
 
-    /// A stand-in account in which this fault occurs.
     fn account(fault: Option<Self>) -> World<'static> {
         let is = move |it| fault == Some(it);
         World {
@@ -122,7 +117,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// The state after each of these functions has failed on one event, all at the same moment.
+    /// Each function has failed on one event, all at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -139,13 +134,13 @@ impl State {
         state
     }
 
-    /// Models Lambda sending the record of a failure to the retry queue.
+    /// Lambda sends the record of a failure to the retry queue.
     fn fail(&mut self, failed: Failed, body: &str) {
         let body = replaced(body, "2026-09-14T15:46:54.145Z", &self.now.to_string());
         self.queue.send(self.now, body, failed);
     }
 
-    /// Runs the handler on a batch with only this message. Returns false if the fault could not occur in that batch.
+    /// Handles a batch of this one message. Returns false if the fault could not occur in it.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);
@@ -347,8 +342,7 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// The number of copies of an event that are waiting in the queue, are running or have ended. A delivery does not
-/// count, because its message is still in the queue.
+/// A delivery does not count, because its message is still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();
@@ -360,7 +354,7 @@ fn faults_struck(model: &Protocol, state: &State) -> usize {
     usize::from(model.faults - state.faults)
 }
 
-/// The attempt number and the payload in the envelope of each retry that is under way.
+/// Attempt and payload of each retry that is under way.
 fn retries(state: &State) -> impl Iterator<Item = (u64, String)> {
     state.invocations.iter().map(|Invocation { payload, .. }| {
         let event: &RawValue = serde_json::from_str(payload).expect("a retry's payload is JSON");
