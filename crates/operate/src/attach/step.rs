@@ -25,8 +25,11 @@ pub(crate) enum Step {
     Keep(Vec<(String, String)>),
     /// Adds a tag with this key. Its value is the time of the step.
     Mark(&'static str),
+    /// Removes tags from the function.
     Forget(Vec<(String, String)>),
+    /// Grants permissions to a role.
     Allow(Grant),
+    /// Withdraws permissions from a role.
     Withdraw(Grant),
     /// Adds the function to the allow-list if `true`, or removes it from the list if `false`.
     List(SettingPlace, bool),

@@ -1,11 +1,10 @@
 //! An account in memory, for tests and demonstrations.
 //!
 //! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which holds functions, roles, parameters, log
-//! lines, and queues with their messages. The test or program that creates the account fills the state, and may read
-//! and change the state between any two calls. A [`Sample`] account has a deployment from the start, but no function or
-//! handler runs in the account. In a [`Demo`], functions fail and the retry handler retries them: before each call to
-//! the account, the functions and the handler catch up with the account's [`Clock`]. [`SimulatedOperators`] run
-//! commands while the simulator, `comeback-timelapse`, runs the handler.
+//! lines, and queues with their messages. The program that creates the account fills the state, and may change it
+//! between calls. A [`Sample`] account has a deployment from the start, but nothing runs in the account. In a [`Demo`],
+//! functions fail and the retry handler retries them: before each call, they catch up with the account's [`Clock`].
+//! [`SimulatedOperators`] run commands while the simulator, `comeback-timelapse`, runs the handler.
 //!
 //! Each call yields once before it takes effect, so that the calls of several operators interleave. A hook may give
 //! each call a [`Fault`]: the call fails, its response is lost, or the operator is killed before the call.
@@ -55,7 +54,6 @@ pub use stack::Stack;
 pub const ACCOUNT: &str = "123456789012";
 /// The region of the simulated account.
 pub const REGION: &str = "eu-west-1";
-/// The ARN of the default caller.
 const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
 
 /// An account in memory, with the identity of one caller. A clone has the same caller.
@@ -101,7 +99,7 @@ pub struct State {
     pub stacks: BTreeMap<String, Stack>,
     /// The time until a role's new permission takes effect in Lambda.
     pub permissions_take: Duration,
-    /// The time of the last access to the account. `None` before the first access.
+    /// The time of the last access to the account.
     looked_at: Option<Timestamp>,
     requests: u64,
 }
@@ -155,7 +153,7 @@ impl SimulatedAws {
         state
     }
 
-    /// Starts a deployment in the account. From now on, the account uses this clock.
+    /// Starts a deployment in the account, on this clock.
     fn runs(&self, running: Rc<Running>, clock: Rc<dyn Clock>) {
         self.runs_by(clock);
         assert!(self.world.running.set(running).is_ok(), "BUG: a deployment already runs");
@@ -231,8 +229,7 @@ impl State {
         self.log_groups.entry(group.to_owned()).or_default().write(now, stream, message);
     }
 
-    /// Finds the function that a call names. Also returns the qualifier in the name, if any. Returns `None` if the
-    /// function does not exist.
+    /// Finds the function that a call names. Also returns the qualifier in the name, if any.
     fn function(&mut self, name: &str) -> Option<(&mut Function, Option<String>)> {
         let named: FunctionName = name.parse().ok()?;
         let here = function_arn(&named.name);

@@ -15,15 +15,14 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// The smallest clock difference that is corrected, in milliseconds. A smaller difference from AWS's clock may be a
-/// measurement error, because a `Date` header is in whole seconds and a response takes some time to arrive.
+/// Smaller differences from AWS's clock may be measurement errors: a `Date` header is in whole seconds, and a response
+/// takes some time to arrive.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// AWS's time minus this machine's time, in milliseconds. Negative if AWS's clock is
-    /// behind.
+    /// AWS's time minus this machine's time, in milliseconds.
     ahead: Arc<AtomicI64>,
 }
 
@@ -33,7 +32,6 @@ impl Clock {
         Timestamp::from_millis(millis)
     }
 
-    /// Corrects the clock if it differs from the time in a response by [`TOLERATED_MILLIS`] or more.
     fn set(&self, time: Timestamp) {
         if time.as_millis().abs_diff(self.now().as_millis()) >= TOLERATED_MILLIS {
             let ahead = time.as_millis().cast_signed() - now().as_millis().cast_signed();

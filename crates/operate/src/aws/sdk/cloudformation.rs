@@ -6,8 +6,7 @@ use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackResourceSu
 
 use crate::aws::{Stack, StackEvent, StackResource};
 
-/// Returns true if CloudFormation says that the stack does not exist. CloudFormation has no separate error type for a
-/// missing stack.
+/// CloudFormation has no separate error type for a missing stack.
 pub(super) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("ValidationError")
         && error.message().is_some_and(|message| message.contains("does not exist"))
@@ -50,7 +49,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Fills in a call that sets one parameter of a stack but keeps the template and the other parameters.
+/// Keeps the template and the other parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

@@ -13,7 +13,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricAlarm, MetricQuery, NewAlarm, WatchedMetric};
 
-/// The id of a series in a `GetMetricData` call. CloudWatch requires an id to begin with a lower-case letter.
+/// CloudWatch requires an id to begin with a lower-case letter.
 fn id(index: usize) -> String {
     format!("m{index}")
 }
@@ -34,7 +34,7 @@ pub(super) fn call(call: GetMetricDataFluentBuilder, query: &MetricQuery<'_>) ->
         .end_time(at(query.until))
 }
 
-/// The points of each series in a response, newest first.
+/// The points of each series, newest first.
 pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Timestamp, f64)>> {
     let of = |index| {
         let result = answer.metric_data_results().iter().find(|it| it.id() == Some(&*id(index)));
@@ -44,8 +44,7 @@ pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Ti
     (0..series).map(of).collect()
 }
 
-/// Converts an alarm. An alarm on a single metric names the metric directly. An alarm on an expression names its
-/// metrics in queries.
+/// An alarm on a single metric names the metric directly. An alarm on an expression names its metrics in queries.
 pub(super) fn alarm(alarm: aws_sdk_cloudwatch::types::MetricAlarm) -> MetricAlarm {
     let metric = |namespace: Option<&str>, name: Option<&str>, dimensions: &[Dimension]| WatchedMetric {
         namespace: namespace.unwrap_or_default().to_owned(),

@@ -30,14 +30,14 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// The timeout of one HTTP request. The timeout must exceed 20 s, the longest time that SQS keeps a long poll open.
+/// Must exceed 20 s, the longest time that SQS keeps a long poll open.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, which
 /// may take three times as many bytes in JSON. A larger response must come from another machine on the way to AWS,
 /// such as a proxy, and could exhaust memory.
 const LARGEST_ANSWER: usize = 64 << 20;
-/// The compass directions that appear in the names of AWS regions.
+/// The compass directions in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
     ["central", "east", "north", "northeast", "northwest", "south", "southeast", "southwest", "west"];
 
@@ -163,9 +163,8 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails unless `name` is the name of a region. For example, `eu-west-1a` is the name of an availability zone. The name
-/// of a region consists of lower-case words and a number, and the last word is a compass direction. Names are not
-/// compared with a list, so that new regions are accepted too.
+/// Fails unless `name` looks like a region: lower-case words and a number, where the last word is a compass direction.
+/// For example, `eu-west-1a` is an availability zone. There is no list of names, so new regions are accepted too.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -182,8 +181,8 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// The failure to report if there are no valid credentials. It includes the innermost cause of the error, which is the
-/// most specific. If the error has no cause, no credentials were found at all.
+/// Reports the innermost cause of the error, which is the most specific. If the error has no cause, no credentials were
+/// found at all.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -204,8 +203,7 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
     Failure::could_not(text![format!("no AWS credentials{cause}: "), how])
 }
 
-/// The first profile that uses single sign-on, among the selected profile and its source profiles. `None` if none of
-/// them does.
+/// The first profile that uses single sign-on, among the selected profile and its source profiles.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
     // The limit ends the search if the source profiles form a cycle. The SDK reports such a cycle.
@@ -222,9 +220,8 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Reads the AWS configuration files, and selects a profile: the one that `flag` names or, if `flag` is `None`, the one
-/// that the environment variable `AWS_PROFILE` names. Fails if the files do not contain this profile, because the SDK
-/// would ignore a missing profile.
+/// Selects the profile that `flag` or else the environment variable `AWS_PROFILE` names. Fails if the AWS configuration
+/// files do not contain this profile, because the SDK would ignore a missing profile.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
@@ -272,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The text of the error for the credentials of `profile`. `config` is the content of the configuration file.
+    /// `config` is the content of the configuration file.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[

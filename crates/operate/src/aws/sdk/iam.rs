@@ -4,7 +4,7 @@ use std::str::Utf8Error;
 
 use percent_encoding::percent_decode_str;
 
-/// The JSON of a policy document. IAM percent-encodes the document, but some local stand-ins for IAM do not.
+/// IAM percent-encodes the document, but some local stand-ins for IAM do not.
 pub(super) fn document(text: &str) -> Result<String, Utf8Error> {
     if text.trim_start().starts_with('{') {
         return Ok(text.to_owned());

@@ -69,13 +69,11 @@ pub(super) fn configuration(it: FunctionConfiguration) -> Configuration {
     configuration!(it)
 }
 
-/// Converts the response of `GetFunctionConfiguration`.
 pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configuration {
     configuration!(it)
 }
 
-/// Converts the settings of a qualifier. The qualifier is `None` for the unqualified function. For a destination that
-/// is not set, Lambda returns an empty ARN.
+/// For a destination that is not set, Lambda returns an empty ARN.
 pub(super) fn invoke_settings(config: &FunctionEventInvokeConfig) -> (Option<String>, InvokeSettings) {
     let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
     let destinations = config.destination_config();
@@ -101,7 +99,6 @@ pub(super) fn is_not_permitted_yet(error: &impl ProvideErrorMetadata) -> bool {
         && error.message().is_some_and(|message| message.contains("does not have permissions"))
 }
 
-/// Lists event source mappings of SQS queues.
 pub(super) async fn mappings(
     call: ListEventSourceMappingsFluentBuilder,
     of: &str,
@@ -111,7 +108,7 @@ pub(super) async fn mappings(
     Ok(mappings.into_iter().filter_map(mapping).collect())
 }
 
-/// Converts an event source mapping. Returns `None` if the mapping's source is not an SQS queue.
+/// Returns `None` if the mapping's source is not an SQS queue.
 fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
     let queue_arn = mapping.event_source_arn.filter(|arn| arn.parse::<QueueArn>().is_ok())?;
     let window = mapping.maximum_batching_window_in_seconds.unwrap_or(0);

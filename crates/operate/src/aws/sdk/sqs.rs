@@ -21,8 +21,7 @@ use crate::failure::Failure;
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The maximum number of concurrent calls that send or delete messages.
 pub(super) const AT_ONCE: usize = 8;
-/// The maximum number of concurrent calls that hide messages. The number is larger than [`AT_ONCE`], because a command
-/// may have to hide 100,000 messages, ten in each call.
+/// Larger than [`AT_ONCE`], because a command may have to hide 100,000 messages, ten in each call.
 pub(super) const HIDING: usize = 16;
 
 pub(super) async fn receive(
@@ -72,8 +71,7 @@ fn attribute(value: MessageAttributeValue) -> MessageAttribute {
     }
 }
 
-/// Delivers the entries with `sender`, and returns a result for each entry. Calls `paused` before each pause that SQS
-/// requests.
+/// Calls `paused` before each pause that SQS requests.
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,
@@ -163,7 +161,6 @@ mod tests {
         assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
     }
 
-    /// The number of requests that the client has made.
     #[derive(Clone, Default)]
     struct Calls(Arc<AtomicUsize>);
 

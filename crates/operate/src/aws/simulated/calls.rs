@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::SimulatedAws;
 use crate::aws::{EntryFailure, EntryFailureKind};
 
-/// A call that is about to be made. A caller's hook gets this description of the call.
+/// A call that is about to be made, as passed to a caller's hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     /// The number of the call: 1 for the caller's first call.
@@ -32,8 +32,7 @@ pub struct Call<'a> {
 pub enum Fault {
     /// The call has no effect and fails with a transient error.
     CallFails,
-    /// The entries with these indexes in a batch call have no effect and fail with a transient error. The first entry
-    /// has index 0.
+    /// The entries with these indexes in a batch call have no effect and fail with a transient error.
     EntriesFail(BTreeSet<usize>),
     /// The call takes effect, but the caller gets no response.
     AnswerLost,
@@ -50,13 +49,11 @@ pub(super) struct Caller {
     hook: RefCell<Option<Hook>>,
     denied: RefCell<BTreeSet<String>>,
     latency: RefCell<Option<Latency>>,
-    /// The caller's time minus the account's time, in milliseconds. Negative if the caller's
-    /// clock is behind.
+    /// The caller's time minus the account's time, in milliseconds.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
     /// The number of calls that the caller may still make before it is killed. `None` means no limit.
     lives_for: Cell<Option<u64>>,
-    /// Signals that the caller has been killed.
     killed: RefCell<Rc<Notify>>,
 }
 
@@ -102,18 +99,15 @@ impl SimulatedAws {
         self.caller.hook.replace(Some(Box::new(hook)));
     }
 
-    /// Delays each of this caller's calls by the duration that `latency` returns.
     pub(super) fn calls_take(&self, latency: impl FnMut() -> Duration + 'static) {
         self.caller.latency.replace(Some(Box::new(latency)));
     }
 
-    /// Sets the number of milliseconds by which this caller's clock is ahead of the account's clock. A negative number
-    /// means that the caller's clock is behind.
+    /// `millis` is negative if the caller's clock is behind the account's.
     pub(super) fn set_clock_ahead(&self, millis: i64) {
         self.caller.clock_ahead.set(millis);
     }
 
-    /// The time that the caller's clock shows.
     pub(super) fn callers_time(&self) -> Timestamp {
         let millis = self.time().as_millis().saturating_add_signed(self.caller.clock_ahead.get());
         Timestamp::from_millis(millis)
@@ -152,8 +146,8 @@ impl SimulatedAws {
         }
     }
 
-    /// Begins a call, and returns the fault to simulate, if any. Fails if the caller lacks the permission. Yields to
-    /// other callers first, so that the calls of several callers interleave.
+    /// Returns the fault to simulate, if any. Fails if the caller lacks the permission. Yields to other callers first,
+    /// so that the calls of several callers interleave.
     pub(super) async fn begin(
         &self,
         action: &str,
@@ -186,7 +180,7 @@ impl SimulatedAws {
     }
 }
 
-/// The error code of a denied call. For some services, the code ends with `Exception`.
+/// For some services, the code ends with `Exception`.
 fn code(action: &str) -> &'static str {
     match action.split(':').next() {
         Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",
@@ -194,12 +188,10 @@ fn code(action: &str) -> &'static str {
     }
 }
 
-/// Creates the failure of a batch entry from AWS's error code and message.
 pub(super) fn entry(kind: EntryFailureKind, code: &str, message: &str) -> EntryFailure {
     EntryFailure { kind, code: code.to_owned(), text: format!("{code}: {message}") }
 }
 
-/// Yields once, so that other tasks can make progress.
 pub(super) async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|context| {

@@ -19,8 +19,8 @@ pub trait Clock: fmt::Debug {
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock whose time changes only when the clock is set. A sleep sets the clock to the end of the sleep. Tests
-/// therefore do not wait, and every run is the same.
+/// A clock that moves only when it is set. A sleep sets it to the end of the sleep, so tests do not wait and every run
+/// is the same.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 
@@ -30,7 +30,7 @@ impl ManualClock {
         Self(Cell::new(now))
     }
 
-    /// Sets the clock. Ignores a time that is before the clock's current time.
+    /// Sets the clock. A time in the past is ignored.
     pub fn set(&self, time: Timestamp) {
         self.0.set(self.now().max(time));
     }

@@ -19,7 +19,7 @@ const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 struct Player {
     name: &'static str,
     defect: Defect,
-    /// The function's defect in a few words, for the bar at the top of each page.
+    /// For the bar at the top of each page.
     words: &'static str,
     /// The age of the function's defect when the demonstration starts.
     broken_for: Duration,
@@ -81,7 +81,6 @@ const PLAYERS: [Player; 4] = [
 ];
 
 const NO_RECIPIENT: &str = r#""to":null"#;
-/// The demo's value for the setting `POLICIES`: the retry policies of individual functions.
 const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
 
 /// A demo function and its current defect.
@@ -158,8 +157,7 @@ impl Demo {
     }
 }
 
-/// Attaches all demo functions except `orders`, which is already attached. Also sets a policy, and removes an alarm's
-/// actions, so that the doctor finds a problem.
+/// `orders` is already attached. One alarm loses its actions, so that the doctor finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

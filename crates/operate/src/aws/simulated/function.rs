@@ -6,10 +6,9 @@ use std::time::Duration;
 use crate::aws::simulated::{ACCOUNT, REGION};
 use crate::aws::{Configuration, InvokeSettings};
 
-/// Lambda's limit on the size, in bytes, of a function's environment variables when they are encoded as one JSON
-/// object.
+/// Lambda's limit on a function's environment variables, encoded as one JSON object.
 const ENVIRONMENT_BYTES: usize = 4_096;
-/// The maximum number of tags that Lambda allows on a function.
+/// Lambda's limit on a function's tags.
 const TAGS: usize = 50;
 
 /// A Lambda function with its settings and its pending invocations.
@@ -61,7 +60,7 @@ impl Function {
         self.qualifiers.insert(qualifier.to_owned(), Configuration { arn, ..self.configuration.clone() });
     }
 
-    /// The configuration of a qualifier; `None` if the function has no such version or alias.
+    /// `None` if the function has no such version or alias.
     pub(super) fn configuration(&self, qualifier: Option<&str>) -> Option<Configuration> {
         match qualifier {
             None => Some(self.configuration.clone()),

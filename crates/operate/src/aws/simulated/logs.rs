@@ -8,7 +8,7 @@ use wildmatch::WildMatchPattern;
 
 use crate::aws::{self, LogEvent, LogFilter, LogPage};
 
-/// The number of lines that are searched per page. A page contains only the matching lines, so it may be empty.
+/// The number of lines searched per page. A page contains only the matches, so it may be empty.
 const LINES_OF_A_PAGE: usize = 1_000;
 
 /// A log group and its lines.
@@ -89,7 +89,7 @@ enum Test {
 }
 
 impl Pattern {
-    /// Parses a pattern. Returns `None` if the pattern is invalid or has a form that Comeback never uses.
+    /// Returns `None` if the pattern is invalid or has a form that Comeback never uses.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = Rest(text.trim());
         if !rest.takes("{") {
@@ -130,7 +130,6 @@ impl Test {
     }
 }
 
-/// The part of a pattern that is not parsed yet.
 struct Rest<'a>(&'a str);
 
 impl Rest<'_> {
