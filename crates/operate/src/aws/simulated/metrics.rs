@@ -49,13 +49,11 @@ fn key(Series { namespace, dimension: (dimension, value), name, .. }: Series<'_>
     [namespace, dimension, value, name].map(ToOwned::to_owned)
 }
 
-/// The beginning of the period that contains `at`.
 fn begin(at: Timestamp, period: Duration) -> Timestamp {
     let period = period.as_secs().max(1);
     Timestamp::from_secs(at.as_secs() / period * period)
 }
 
-/// Computes a CloudWatch statistic of the values.
 fn statistic(name: &str, values: &[f64]) -> f64 {
     match name {
         "Sum" => values.iter().sum(),

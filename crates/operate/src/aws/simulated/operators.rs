@@ -43,10 +43,7 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws random commands for a run of length `duration`. Some seeds give no commands. Log lines are up to a minute
-    /// late, and clocks are up to five seconds off. For half of the seeds, some calls fail. On average, one command in
-    /// four is killed. For half of the commands, another operator also runs a random command, up to three seconds
-    /// later.
+    /// Draws random commands and circumstances for a run of length `duration`. Some seeds give no commands.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -105,7 +102,7 @@ fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(D
     }
 }
 
-/// Draws the events that a request selects. Half of the requests select all events.
+/// Half of the requests select all events.
 fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     match rng.random_range(0..6) {
         0 => Selection::Error("TargetDown"),
@@ -115,7 +112,7 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     }
 }
 
-/// Adds a request at a random time. On average, one request in four is withdrawn within two hours.
+/// On average, one request in four is withdrawn within two hours.
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,

@@ -23,8 +23,7 @@ const ENTRIES_OF_A_CALL: usize = 10;
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// Makes one call. `effect` applies the call to the state, and returns AWS's error code and message if the call
-    /// fails.
+    /// `effect` applies the call to the state, and returns AWS's error code and message if the call fails.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -36,8 +35,7 @@ impl SimulatedAws {
         if is_answer_lost { Err(failed(action, of, NO_ANSWER)) } else { result }
     }
 
-    /// Waits until a call reaches the account. Returns true if the call will take effect but its response will be lost.
-    /// Fails if the call will have no effect.
+    /// Returns true if the call will take effect but its response will be lost. Fails if the call will have no effect.
     async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
         match self.begin(action, of, 0).await {
@@ -106,8 +104,8 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that counts the messages sent or deleted with this IAM action. `None` for any other
-    /// action, and always `None` if no deployment runs in the account.
+    /// The CloudWatch metric that counts the messages sent or deleted with this IAM action. `None` if no deployment
+    /// runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {
@@ -162,12 +160,10 @@ fn no_function(name: &str) -> String {
     format!("ResourceNotFoundException: Function not found: {name}")
 }
 
-/// Finds the function that a call names. The name may include a qualifier.
 fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, String> {
     state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
 }
 
-/// The configuration of the function with this name and qualifier; `None` if either does not exist.
 fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
     let (function, of_name) = state.function(name)?;
     function.configuration(qualifier.or(of_name.as_deref()))

@@ -46,7 +46,6 @@ pub struct Queue {
     pub(super) run: Option<OfRun>,
 }
 
-/// The simulated run that keeps the messages of a queue.
 #[derive(Clone)]
 pub(super) struct OfRun(pub(super) Rc<dyn OperatedDeployment>);
 
@@ -71,7 +70,7 @@ pub struct Stored {
     pub visible_at: Option<Timestamp>,
     first_receive: Timestamp,
     last_receive: Timestamp,
-    /// The sequence number of the last receive. The receipt handle from that receive contains this number.
+    /// The sequence number of the last receive, which is part of the receipt handle.
     receive: u64,
     /// The ARN of the queue that moved the message here after too many receives; `None` if the message was sent here.
     source: Option<String>,
@@ -155,9 +154,8 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// Performs `ReceiveMessage`: returns up to ten messages, and hides them for `visibility`. At the in-flight limit,
-    /// returns no messages. Also returns the messages that were received too many times and must move to the
-    /// dead-letter queue.
+    /// At the in-flight limit, returns no messages. Also returns the messages that were received too many times and
+    /// must move to the dead-letter queue.
     pub(super) fn receive(
         &mut self,
         now: Timestamp,
@@ -352,8 +350,7 @@ impl Queue {
         seconds.map_or(RETENTION, Duration::from_secs)
     }
 
-    /// The ARN of the dead-letter queue, and the maximum number of receives before a message is moved there. `None` if
-    /// the queue has no `RedrivePolicy`.
+    /// The ARN of the dead-letter queue, and the maximum number of receives before a message is moved there.
     pub(super) fn redrive(&self) -> Option<(String, u32)> {
         let policy: Value = serde_json::from_str(self.attributes.get("RedrivePolicy")?).ok()?;
         let most = &policy["maxReceiveCount"];
@@ -363,8 +360,7 @@ impl Queue {
 }
 
 impl Stored {
-    /// Returns true if the message was received and is still hidden. A delayed message is hidden too, but was not
-    /// received.
+    /// A delayed message is hidden too, but was not received.
     fn is_in_flight(&self) -> bool {
         self.visible_at.is_some() && self.receives > 0
     }

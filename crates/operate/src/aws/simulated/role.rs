@@ -72,7 +72,7 @@ pub fn policy(actions: &[&str], resources: &[&str]) -> String {
     serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
 }
 
-/// Iterates over the values of a list. A value that is not a list counts as a list with one element.
+/// A value that is not a list counts as a list with one element.
 fn all(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter()
 }
@@ -88,7 +88,7 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
     any_action && any("Resource", resource) && conditions_hold(&statement["Condition"], action)
 }
 
-/// Returns true if all conditions hold. The only supported condition is `kms:ViaService`, which holds for SQS.
+/// The only supported condition is `kms:ViaService`, which holds for SQS.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

@@ -34,7 +34,6 @@ impl Running {
         &self.live
     }
 
-    /// Runs the deployment up to the time `until`.
     pub(super) fn run(&self, state: &mut State, until: Timestamp) {
         let live = &mut *self.live.borrow_mut();
         self.follow_variables(live, state);
@@ -44,7 +43,6 @@ impl Running {
         raise_alarms(state, until);
     }
 
-    /// If the handler's environment variables have changed, applies the new variables to the handler.
     fn follow_variables(&self, live: &mut Live, state: &State) {
         let Some(handler) = state.functions.get(Sample::HANDLER) else { return };
         let variables = &handler.configuration.variables;
@@ -87,7 +85,6 @@ fn raise_alarms(state: &mut State, now: Timestamp) {
 }
 
 impl State {
-    /// Adds `n` messages or invocations to a CloudWatch metric.
     pub(super) fn count(
         &mut self,
         now: Timestamp,
@@ -195,7 +192,7 @@ fn of_lambda(message: &ReceivedMessage) -> Value {
     })
 }
 
-/// Converts the handler's message attributes. The handler sets no binary attributes.
+/// The handler sets no binary attributes.
 fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::MessageAttribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());

@@ -78,7 +78,6 @@ impl Sample {
         aws.clone()
     }
 
-    /// Adds a function to the account and attaches it.
     pub(super) fn add_attached(state: &mut State, name: &str) {
         add_function(state, name);
         attach(state, name);
@@ -86,7 +85,7 @@ impl Sample {
         Self::redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
     }
 
-    /// Updates a parameter of the stack. The update takes no time.
+    /// The update takes no time.
     pub(crate) fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
         let stack = state.stacks.get_mut(Self::STACK).expect("BUG: it was added");
         let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");
@@ -138,7 +137,7 @@ fn add_handler(state: &mut State) {
     });
 }
 
-/// Adds an unattached function, its log group, and a role that may write to the log group.
+/// The function is not attached.
 fn add_function(state: &mut State, name: &str) {
     state.add_function(Function::new(name));
     let group = format!("/aws/lambda/{name}");
@@ -148,7 +147,7 @@ fn add_function(state: &mut State, name: &str) {
     state.roles.insert(format!("{name}-role"), role);
 }
 
-/// Attaches a function by making the same changes as `comeback attach`.
+/// Makes the same changes as `comeback attach`.
 fn attach(state: &mut State, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
     let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");
@@ -199,7 +198,7 @@ fn add_stack(state: &mut State, targets: &str) {
     state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources));
 }
 
-/// Deploys the stack's template: sets the handler's environment variables and permissions from the stack's parameters.
+/// Sets the handler's environment variables and permissions from the stack's parameters.
 pub(super) fn deploy(state: &mut State, stack: &aws::Stack) {
     let parameter = |name: &str| stack.parameters.get(name).cloned().unwrap_or_default();
     let targets = parameter("TargetFunctions");
@@ -236,7 +235,6 @@ fn dead_letters_alarm() -> MetricAlarm {
     alarm("dead-letters", &counts.map(|name| ("AWS/SQS", name, queue)))
 }
 
-/// An alarm in the `OK` state, on metrics with one dimension each.
 fn alarm(name: &str, metrics: &[(&str, &str, (&str, &str))]) -> MetricAlarm {
     let metric = |(namespace, name, (dimension, value)): &(&str, &str, (&str, &str))| WatchedMetric {
         namespace: (*namespace).into(),

@@ -18,7 +18,6 @@ fn message(body: &str) -> NewMessage {
     NewMessage { body: body.into(), ..NewMessage::default() }
 }
 
-/// Receives messages from the dead-letter queue and hides them for a minute.
 async fn receive(aws: &SimulatedAws, wait: Duration) -> Vec<aws::ReceivedMessage> {
     let receive = Receive { visibility: Duration::from_secs(60), wait };
     aws.receive(&queue_url(Sample::DEAD_LETTER_QUEUE), 10, receive).await.unwrap()

@@ -51,15 +51,14 @@ impl Made {
     }
 }
 
-/// The operators of one run and their account.
 pub(super) struct AtWork {
     run: Rc<dyn OperatedDeployment>,
     aws: SimulatedAws,
     clock: Rc<RunClock>,
     log: LateLog,
-    /// The account's policies, and the time when the policies took effect.
+    /// The account's policies, and the time when they took effect.
     policies: (Arc<Policies>, Timestamp),
-    /// The version number of the pauses parameter that was last passed to the run.
+    /// The version of the pauses parameter that was last passed to the run.
     written: i64,
     commands: Vec<Working>,
     made: Made,
@@ -75,7 +74,7 @@ struct Working {
     had_fault: Rc<Cell<bool>>,
 }
 
-/// A flag that is true if a command can continue.
+/// True if a command can continue.
 struct Awake(AtomicBool);
 
 impl Wake for Awake {
@@ -122,7 +121,7 @@ impl AtWork {
         self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
     }
 
-    /// Runs one command until the command has to wait or ends. Returns false if no command can continue.
+    /// Runs one command until it has to wait or ends. Returns false if no command can continue.
     fn go_on(&mut self) -> bool {
         let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
         let Some(turn) = self.commands.iter().position(is_awake) else { return false };
@@ -135,8 +134,7 @@ impl AtWork {
         true
     }
 
-    /// Counts the change if the command made one. Reports the failure if the command failed, unless a fault or somebody
-    /// else's change explains it.
+    /// Counts a change that was made. Reports a failure, unless a fault or somebody else's change explains it.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -160,7 +158,6 @@ impl AtWork {
         ended.had_fault.get() || by_others || self.policies.1 >= began
     }
 
-    /// If the pauses parameter has a new version, passes its text to the run.
     fn pass_on_pauses(&mut self) {
         let state = self.aws.state();
         let Some(version) = state.parameters.get(Sample::PAUSES).and_then(|it| it.versions.last()) else {
@@ -225,13 +222,13 @@ impl Working {
     }
 }
 
-/// Draws the time that a call takes: up to half a second, or up to five seconds for one call in a hundred.
+/// Up to half a second, or up to five seconds for one call in a hundred.
 fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Draws a fault for a call. `entries` is the number of entries in a batch call, or 0 for any other call.
+/// `entries` is 0 for a call that is not a batch call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -258,8 +255,7 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// The lines that are not readable yet. Each key consists of the time when the line becomes readable, and a
-    /// sequence number.
+    /// Keyed by the time when the line becomes readable, and a sequence number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 
@@ -277,7 +273,6 @@ impl LateLog {
         }
     }
 
-    /// Writes to the log group the lines that are readable at `now`.
     fn show(&mut self, now: Timestamp, log: &mut LogGroup) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let (at, line) = entry.remove();

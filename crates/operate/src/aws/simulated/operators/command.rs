@@ -50,7 +50,6 @@ pub enum Selection {
     Keys(usize),
 }
 
-/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// The command made a change, recorded under the name `what`, and recalled `recalled` messages.
@@ -58,14 +57,13 @@ pub(super) enum Ending {
         what: String,
         recalled: u64,
     },
-    /// There was nothing to change.
     NothingToDo,
     Failed(Failure),
     Killed,
 }
 
 impl SimulatedChange {
-    /// The number of event keys in the command; 0 if the command selects no events by key.
+    /// 0 if the command selects no events by key.
     pub(super) const fn keys(self) -> usize {
         match self {
             Self::Retry(_, Selection::Keys(count)) | Self::Cancel(Selection::Keys(count)) => count,
@@ -73,7 +71,7 @@ impl SimulatedChange {
         }
     }
 
-    /// Makes the change. A request for individual events selects the events with these keys.
+    /// A request with [`Selection::Keys`] selects the events with these keys.
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
         let request = |operator, ask, selection| {
@@ -102,8 +100,7 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change, performs it and records it. If another operator's change has made the plan out of date, performs an
-/// updated plan instead.
+/// If another operator's change has made the plan out of date, performs the new plan instead.
 async fn confirmed(change: impl Change) -> Result<Ending, Failure> {
     let mut plan = change.plan().await?;
     while plan.question().is_some() {

@@ -1,5 +1,4 @@
-//! The account that the simulated operators use during a run. It has a deployment with the run's policies. The run uses
-//! the same retry queue and clock.
+//! The account that the simulated operators use during a run.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +13,6 @@ use comeback_timelapse::OperatedDeployment;
 use super::super::queue::OfRun;
 use super::super::{Clock, Sample, SimulatedAws};
 
-/// Creates the account that the operators of a run use.
 pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) -> SimulatedAws {
     let aws = Sample::new(run.now()).build();
     aws.runs_by(Rc::<RunClock>::clone(clock));
@@ -24,11 +22,8 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.clone()
 }
 
-/// Sets the handler's environment variables to match these policies.
-///
-/// # Panics
-///
-/// Panics if a command that reads these variables would get different policies.
+/// Sets the handler's environment variables to match these policies. Panics if a command would read other policies from
+/// them.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
@@ -50,7 +45,6 @@ pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     }
 }
 
-/// The handler's environment variables for these policies.
 fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
     let Settings {
         handler: _,
@@ -108,7 +102,6 @@ impl RunClock {
         Self { run, sleepers: RefCell::default() }
     }
 
-    /// Wakes every command whose sleep has ended.
     pub(super) fn wake(&self) {
         let now = self.run.now();
         self.sleepers
@@ -117,7 +110,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// The time when the next command wakes; `None` if no command is sleeping.
+    /// The time when the next command wakes.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }

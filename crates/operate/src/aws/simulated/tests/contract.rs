@@ -1,10 +1,8 @@
-//! Contract tests for [`Aws`]. They check the behaviour of AWS that Comeback relies on and that every implementation
-//! must have.
+//! Contract tests for [`Aws`]: the behaviour of AWS that Comeback relies on.
 //!
-//! Each test calls an implementation, and panics if a response differs from what AWS would return. A unit test of this
-//! crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this file, and runs the
-//! tests against the AWS SDK, which calls a local stand-in for AWS. The trait cannot create Lambda functions or queues,
-//! so [`Fixture`] names resources that must already exist.
+//! A unit test of this crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this
+//! file, and runs the tests against the AWS SDK, which calls a local stand-in for AWS. The trait cannot create Lambda
+//! functions or queues, so [`Fixture`] names resources that must already exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,9 +17,7 @@ use super::aws::{
 pub(super) struct Fixture {
     /// The name of a function without tags, variables or settings for asynchronous invocations.
     pub(super) function: String,
-    /// The ARN of `function`.
     pub(super) function_arn: String,
-    /// The name of an alias of the function.
     pub(super) alias: String,
     /// The name of the function's role, which has no inline policies.
     pub(super) role: String,
@@ -37,7 +33,6 @@ pub(super) struct Fixture {
     pub(super) log_group: String,
 }
 
-/// Tests the whole contract by calling all tests in this module.
 pub(super) async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
@@ -56,8 +51,8 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Tests that a function has the tags, environment variables and recursion setting that were written last, and that the
-/// function's alias has its own configuration.
+/// A function has the tags, environment variables and recursion setting that were written last. Its alias has its own
+/// configuration.
 async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
@@ -96,7 +91,7 @@ async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// Tests that each qualifier has its own settings, and that a write replaces all settings of one qualifier.
+/// Each qualifier has its own settings. A write replaces all settings of one qualifier.
 async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
@@ -119,7 +114,7 @@ async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// Tests that a role has the inline policies that were written last.
+/// A role has the inline policies that were written last.
 async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
     let policy = |action: &str| {
@@ -142,7 +137,7 @@ async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Receives up to ten messages and hides them for `seconds` seconds. Returns the messages, keyed by body.
+/// Returns the messages, keyed by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, ReceivedMessage> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
@@ -157,7 +152,6 @@ async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
     names.map(|name| attributes[name].clone())
 }
 
-/// Waits until a queue has `visible` visible messages.
 async fn until_visible(aws: &dyn Aws, url: &str, visible: &str) {
     for _ in 0..100 {
         if counts(aws, url).await[0] == visible {
@@ -176,8 +170,8 @@ fn assert_done(answers: EntryResults) {
     answers.into_iter().for_each(|answer| answer.unwrap());
 }
 
-/// Tests that a queue delivers messages with their attributes, and that messages can be hidden, counted and deleted.
-/// Leaves the queue empty.
+/// A queue delivers messages with their attributes. Messages can be hidden, counted and deleted. Leaves the queue
+/// empty.
 async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
@@ -214,8 +208,7 @@ async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that a batch call returns a separate result for each entry, and refuses only the entry with an invalid receipt
-/// handle.
+/// A batch call returns a result for each entry, and refuses only the entry with an invalid receipt handle.
 async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
@@ -238,8 +231,8 @@ async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each receive of a message returns a new receipt handle, and that the new handle can make the message
-/// visible before its visibility timeout ends.
+/// Each receive of a message returns a new receipt handle. The new handle can make the message visible before its
+/// visibility timeout ends.
 async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
@@ -264,8 +257,7 @@ async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Tests that each write of a parameter creates a new version, and that a create-only write never overwrites an
-/// existing parameter.
+/// Each write of a parameter creates a new version. A create-only write never overwrites an existing parameter.
 async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
@@ -283,7 +275,7 @@ async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     assert!(history.iter().all(|version| version.at.is_some()), "{history:?}");
 }
 
-/// Tests that an alarm can be created, replaced, and deleted by name.
+/// An alarm can be created, replaced, and deleted by name.
 async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { alarm: name, topic, function, .. } = fixture;
     let metric = WatchedMetric {
@@ -314,7 +306,7 @@ async fn alarm(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// Tests that log lines can be selected by time, and by a term in the line.
+/// Log lines can be selected by time, and by a term in the line.
 async fn log(aws: &dyn Aws, fixture: &Fixture) {
     let group = &*fixture.log_group;
     assert!(aws.log_group(group).await.unwrap().is_some());
@@ -338,7 +330,7 @@ async fn log(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
 }
 
-/// Tests that a line can be written to a new log stream, and that no other stream contains the line.
+/// A line can be written to a new log stream, and no other stream contains the line.
 async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
     // These lines are two hours old, because the test `log` reads the last hour and must not find them.
     let at = aws.now().before(Duration::from_secs(7_200));
@@ -360,7 +352,7 @@ async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
     assert!(!aws.put_log_line("/never", stream, at, "line").await.unwrap());
 }
 
-/// Tests that reading a resource that does not exist returns `None`, or a failure that names the call.
+/// Reading a resource that does not exist returns `None`, or a failure that names the call.
 async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
     let failure = aws.configuration("never", None).await.unwrap_err().to_string();
