@@ -69,8 +69,8 @@ pub trait Change {
 
 /// The plan of a change, for the operator to confirm.
 pub trait Plan: Answer + Clone {
-    /// The part of the plan that the operator agrees to. Two plans with the same identity count as the same, even if
-    /// other parts differ. The default is the plan's JSON.
+    /// The part of the plan that the operator agrees to. A plan is out of date once this part changes. The default is
+    /// the plan's JSON.
     fn identity(&self) -> String {
         json(self)
     }

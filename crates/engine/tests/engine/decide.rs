@@ -164,7 +164,7 @@ fn payload_too_large_counts_the_new_envelope() {
     type Payload = fn(String) -> String;
     let wrapped: Payload = |text| enveloped(9, &text);
     let inlined: Payload = |text| format!(r#"{{"a":{text}}}"#);
-    // Attempt 10 has one digit more than attempt 9 in the received envelope.
+    // The attempt number in the new envelope, 10, has one digit more.
     for (style, beside, payload, retry) in [
         (Style::Wrap, bytes_beside(&enveloped(9, "")) + 1, wrapped, 10),
         (Style::Inline, bytes_beside(inline) + inlined(String::new()).len(), inlined, 1),
@@ -361,8 +361,7 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // SQS hides a message for at most 12 hours from its receive. One that took seconds to reach the handler
-                // may come back too early.
+                // SQS hides a message for at most 12 hours from its receive, so it may come back a few seconds early.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),

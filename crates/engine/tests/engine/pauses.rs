@@ -305,8 +305,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates the seconds from a pause's actual end to its planned end, if it has one. Half of the planned ends come
-/// before a handler must have noticed the actual end.
+/// Generates the seconds from a pause's actual end to its planned end, if it has one. About half of them are below
+/// [`LATEST_READ`].
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }

@@ -126,7 +126,6 @@ fn a_functions_policy_applies_to_call_and_guard() {
     }
 }
 
-/// Generates a function that returns the pauses document for a given moment.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),

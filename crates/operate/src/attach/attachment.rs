@@ -60,13 +60,8 @@ pub(crate) enum ListOwner {
 }
 
 impl Attachment {
-    /// Reads all facts about a function. For a deleted function, reads only what the function left in the deployment,
-    /// such as its allow-list entry and its alarm.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a fact cannot be read, if the function is the handler itself, or if the function is outside the
-    /// deployment's account or region.
+    /// For a deleted function, reads only what the function left in the deployment, such as its allow-list entry and
+    /// its alarm. Fails if the function is the handler itself, or is outside the deployment's account or region.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,

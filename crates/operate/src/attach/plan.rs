@@ -256,8 +256,8 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// Plans the change to each function. For a single function, fails if the change cannot be planned. For several
-    /// functions, the plan records a failure for each function whose change cannot be planned.
+    /// For a single function, fails if the change cannot be planned. For several functions, the plan records a failure
+    /// for each function whose change cannot be planned.
     async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }

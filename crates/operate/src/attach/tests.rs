@@ -546,7 +546,6 @@ prop_compose! {
     }
 }
 
-/// Random facts about an account with a function to attach.
 #[derive(Clone, Debug)]
 struct Facts {
     settings: BTreeMap<Option<String>, InvokeSettings>,

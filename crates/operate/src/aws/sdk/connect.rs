@@ -164,7 +164,8 @@ impl Intercept for LimitAnswers {
 }
 
 /// Fails unless `name` looks like a region: lower-case words and a number, where the last word is a compass direction.
-/// For example, `eu-west-1a` is an availability zone. There is no list of names, so new regions are accepted too.
+/// For example, `eu-west-1a` is an availability zone. Names are not compared with a list, so new regions are
+/// accepted too.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -154,8 +154,8 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// At the in-flight limit, returns no messages. Also returns the messages that were received too many times and
-    /// must move to the dead-letter queue.
+    /// Returns the received messages, and the messages that were received too many times and must move to the
+    /// dead-letter queue. Receives nothing at the in-flight limit.
     pub(super) fn receive(
         &mut self,
         now: Timestamp,

@@ -54,7 +54,6 @@ impl Running {
     }
 }
 
-/// Starts the asynchronous invocations that operators have requested.
 fn take_invocations(live: &mut Live, state: &mut State) {
     for function in state.functions.values_mut() {
         for invocation in std::mem::take(&mut function.invocations) {
