@@ -43,7 +43,7 @@ command_names! {
     Waiting "waiting",
 }
 
-/// A `comeback` command line. Its [`Display`](fmt::Display) output is quoted for a shell.
+/// A `comeback` command line. [`Display`](fmt::Display) quotes it for a shell.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName};
@@ -71,7 +71,7 @@ impl Command {
         Self { name, words: words.into_iter().map(Into::into).collect(), place: place.into() }
     }
 
-    /// The first argument that is not a flag, such as the function's name; `None` if every argument is a flag.
+    /// The first argument that is not a flag, such as the function's name. `None` if all are flags.
     pub fn operand(&self) -> Option<&str> {
         let mut words = self.words.iter().skip_while(|word| word.starts_with("--") && *word != "--");
         words.find(|word| *word != "--").map(String::as_str)
@@ -80,9 +80,8 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Control characters are escaped, because they cannot be pasted into a terminal.
+        // A terminal would act on control characters.
         let words: Vec<_> = self.words.iter().map(|word| shown(word)).collect();
-        // `--` separates the flags from operands that may look like flags.
         let (words, operands) =
             words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
         let line = |words: &[Cow<'_, str>]| match words {
@@ -98,8 +97,8 @@ pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word, unless every shell reads the bare word unchanged. On its own, the `shlex` crate would also quote `=`,
-/// `,` and `%`, which are common in the values of Comeback's flags.
+/// Quotes a word, unless every shell reads the bare word unchanged. The `shlex` crate alone would also quote `=`, `,`
+/// and `%`, which are common in Comeback's flags.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,15 +1,14 @@
-//! Lists, shows, redrives, discards and imports the dead-letters in a dead-letter queue.
+//! Lists, shows, redrives, discards and imports dead-letters.
 //!
-//! SQS cannot list the messages in a queue. To read a dead-letter, a command must receive it, which hides it from other
-//! consumers. A [`scan()`] receives every dead-letter once, hides it for
-//! [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and makes all dead-letters visible again at the end. The scan
+//! SQS cannot list the messages in a queue. To read a dead-letter, a command must receive it, which hides it from
+//! other consumers. A [`scan()`] receives every dead-letter once, hides it for
+//! [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and makes all of them visible again at the end. The scan
 //! returns a [`Snapshot`], which does not contain payloads.
 //!
 //! A command that changes the queue selects dead-letters from a snapshot, records their ids in its plan, and receives
-//! them again to act on them. It deletes a dead-letter only after a queue or a file has a copy, so no dead-letter is
-//! lost even if the command is killed. In that case, the dead-letters that the command has hidden become visible again
-//! after a while. Only the dead-letters that were being processed at that moment can be duplicated, and a duplicate has
-//! the same key.
+//! them again to act on them. It deletes a dead-letter only after a queue or a file has a copy, so a killed command
+//! loses none. Hidden dead-letters become visible again after a while. Only those being processed when the command was
+//! killed can be duplicated, and a duplicate has the same key.
 
 pub mod discard;
 pub mod file;

@@ -19,7 +19,7 @@ use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// A change that writes dead-letters to a new file, and deletes each from the queue once its line is on disk.
+/// A change that writes dead-letters to a new file. It deletes each one once its line is on disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
     /// The operator who makes the change, and the deployment to change.
@@ -28,13 +28,13 @@ pub struct Discard {
     pub chosen: Chosen,
     /// The path of the file to create. It must not exist yet.
     pub export: PathBuf,
-    /// The maximum number of dead-letters to discard per second.
+    /// The maximum rate of the discard.
     pub pace: Pace,
     /// The maximum number of dead-letters to discard; `None` means no limit.
     pub limit: Option<u64>,
 }
 
-/// The plan of a discard: the dead-letters to discard, and the file to write them to.
+/// The plan of a discard.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscardPlan {
     plan: Picked,
@@ -50,7 +50,6 @@ pub struct Discarded {
     acted: Acted,
     discarded: u64,
     export: String,
-    /// True if no dead-letter was written to the file. The empty file is removed.
     #[serde(skip)]
     is_empty: bool,
 }
@@ -118,8 +117,8 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// A remark about importing the file: the command that brings the dead-letters back, or a warning that an import
-    /// could duplicate some of them. `None` if no dead-letter was written.
+    /// The command that imports the file, or a warning that an import could duplicate some dead-letters. `None` if the
+    /// file is empty.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.acted.outcome.not_deleted {
@@ -208,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn file_lacks_dead_letters_known_to_stay() {
-        // In the first case, all deletions after the first are denied. In the second case, they succeed, but their
+        // In the first case, every deletion after the first is denied. In the second, deletions succeed, but their
         // answers are lost.
         for (is_denied, in_file) in [(true, 1), (false, 51)] {
             let dead = Dead::with((0..90).map(|_| event("Timeout")));
@@ -221,8 +220,8 @@ mod tests {
                     .then_some(Fault::AnswerLost)
             });
             let aws = dead.aws.clone();
-            // The first three progress reports come from the scan. The first batch has only one dead-letter, so the
-            // fourth report comes after one deletion.
+            // The scan makes the first three progress reports. The first batch has only one dead-letter, so the fourth
+            // report comes after one deletion.
             let operator = dead.following(move |told| {
                 if is_denied && told == 4 {
                     aws.deny("sqs:DeleteMessage");

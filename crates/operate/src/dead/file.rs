@@ -23,17 +23,14 @@ use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The number of bytes that an export collects before it writes them to the file.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// A dead-letter as one line of a file, with everything that an import sends: the body, the attributes and the trace
-/// header.
+/// One line of a file of dead-letters. It has everything that an import sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredDeadLetter {
     pub(super) message_id: String,
-    /// The time when the message was sent, in milliseconds since the epoch. An import ignores it, because SQS sets a
-    /// new time on the imported message.
+    /// In milliseconds since the epoch. An import ignores it, because SQS sets a new time.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
@@ -64,7 +61,6 @@ impl StoredDeadLetter {
         }
     }
 
-    /// Converts the line to the message that an import sends.
     pub(super) fn message(self) -> Result<NewMessage, String> {
         let attribute = |(name, attribute): (String, StoredAttribute)| match attribute.read() {
             Ok(attribute) => Ok((name, attribute)),
@@ -75,7 +71,6 @@ impl StoredDeadLetter {
     }
 }
 
-/// Converts a dead-letter's message attributes to a form that can be stored as JSON.
 pub(super) fn stored(attributes: &BTreeMap<String, MessageAttribute>) -> BTreeMap<String, StoredAttribute> {
     let stored = |(name, attribute): (&String, &MessageAttribute)| {
         let value = match &attribute.value {
@@ -100,28 +95,27 @@ impl StoredAttribute {
     }
 }
 
-/// A new file that dead-letters are written to. Dropping the `NewFile` deletes the file if it is still empty, so that
-/// the operator can repeat the command.
+/// A new file of dead-letters. If it is still empty when the `NewFile` is dropped, it is deleted, so the operator can
+/// repeat the command.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// The file offsets at which the lines of the last write begin.
+    /// The file offset of each line of the last write.
     beginnings: RefCell<Vec<u64>>,
 }
 
 impl NewFile {
-    /// Creates the file at `path`. Fails if the path exists.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
-        // Payloads are private, so only the owner may read the file.
+        // Payloads are private.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let failure = |error| Failure::could_not(format!("--export {}: {error}", path.display()));
         let file = options.write(true).create_new(true).open(path).map_err(failure)?;
         let new = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
         sync_folder_of(path).map_err(failure)?;
-        // On systems with file locks, the lock keeps an import from reading the file before it is complete.
+        // The lock keeps an import from reading the file before it is complete. Not every system has file locks.
         let _ = new.file.try_lock();
         Ok(new)
     }
@@ -149,8 +143,8 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Truncates the file to a length, and waits until the new length is on disk. Without the wait, the removed lines
-    /// could reappear after a crash, and an import would send them.
+    /// Truncates the file, and waits until the new length is on disk. Without the wait, the removed lines could
+    /// reappear after a crash and be imported.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
@@ -175,25 +169,24 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Removes the lines of the last `dead_letters` dead-letters from the file. These dead-letters are still in the
-    /// queue, so importing the lines would duplicate them.
+    /// Removes the lines of the last `dead_letters` dead-letters. They are still in the queue, so importing the lines
+    /// would duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
 
-/// Syncs the folder that contains the file, so that a crash does not lose a new file.
+/// Syncs the folder of a new file, so that a crash does not lose the file.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
-        // Only Unix can sync a folder.
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The result of an export: how many dead-letters were written to which file. The dead-letters are still in the queue.
+/// The result of an export.
 #[derive(Debug, Serialize)]
 pub struct Exported {
     file: String,
@@ -260,13 +253,12 @@ impl Answer for Exported {
     }
 }
 
-/// Reads the dead-letters in a file one by one.
 #[derive(Debug)]
 pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// True if the last line is incomplete: `dead discard` was killed while writing it. The dead-letter on that line is
+    /// True if the last line is incomplete because `dead discard` was killed while writing it. Its dead-letter is
     /// still in the queue.
     pub(super) is_cut_off: bool,
 }
@@ -281,9 +273,8 @@ impl Lines {
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
     }
 
-    /// Reads the next dead-letter. Returns the id of the original message, and the message to send. Returns `None` at
-    /// the end of the file, or before an incomplete last line. The last line break may be missing, because some editors
-    /// remove it.
+    /// Returns the original message's id and the message to send. `None` at the end of the file, or before an
+    /// incomplete last line. The last line break may be missing, because some editors remove it.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
@@ -309,7 +300,7 @@ impl Lines {
         }
     }
 
-    /// The error that reports the most recently read line as invalid.
+    /// The error for the line that was read last.
     pub(super) fn bad(&self, problem: &str) -> Failure {
         let (path, line) = (self.path.display(), self.number);
         Failure::could_not(format!(
@@ -318,16 +309,14 @@ impl Lines {
     }
 }
 
-/// The error for a file that cannot be read or written.
 pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failure {
     Failure::could_not(format!("{}: {problem}", path.display()))
 }
 
-/// Removes a byte-order mark, which Windows editors write, from the beginning of a file. Fails if the file is UTF-16.
+/// Removes a byte-order mark, which Windows editors write. Fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // The file begins with a UTF-16 byte-order mark, or with an ASCII character in UTF-16. JSON always begins with
-        // an ASCII character.
+        // A UTF-16 byte-order mark, or an ASCII character in UTF-16. JSON always begins with an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -401,7 +390,7 @@ pub(super) mod tests {
     #[test]
     fn failed_cut_may_leave_a_copy() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        // The file is open for reading only, so it can be neither written nor truncated.
+        // The file is read-only, so it can be neither written nor truncated.
         let file = File::open(&path).unwrap();
         let new = NewFile { path: path.to_path_buf(), file, beginnings: RefCell::default() };
         assert!(new.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err().may_be_elsewhere);
@@ -410,7 +399,7 @@ pub(super) mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn unsynced_cut_counts_as_failed() {
-        // This file holds the thread's name. It can be written and truncated, but not synced.
+        // This file can be written and truncated, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();
@@ -439,8 +428,8 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// Simulates a full disk by limiting the size of files. The limit applies to the whole process, so the test runs
-    /// itself again in a child process with the limit.
+    /// Simulates a full disk with a limit on the size of files. The limit applies to the whole process, so the test
+    /// runs itself again in a child process.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {

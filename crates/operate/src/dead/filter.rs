@@ -11,12 +11,11 @@ use serde_json::value::RawValue;
 use crate::durations;
 use crate::function::FunctionName;
 
-/// The reason reported for an invocation record that SQS, not the handler, moved from the retry queue to the
-/// dead-letter queue after too many receives.
+/// The reason reported for an invocation record that SQS, not the handler, moved to the dead-letter queue. SQS does so
+/// after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// A filter for dead-letters. A dead-letter matches if it meets all conditions. A message in an unknown format
-/// matches only the empty filter.
+/// A filter for dead-letters. All conditions must hold. A message in an unknown format matches only the empty filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// The reason why the event was dead-lettered, as [`read_reason`] returns it.
@@ -43,7 +42,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Returns true if a dead-letter meets all of the filter's conditions. Its age is measured at `now`.
+    /// Returns true if a dead-letter meets all of the filter's conditions. `now` determines its age.
     pub fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
         let age = now.since(dead_letter.dead_lettered_at);
         self.takes_everything()
@@ -64,7 +63,7 @@ impl Filter {
         self.payload.iter().all(holds)
     }
 
-    /// The flags that give a suggested command the same filter, in the order of the fields.
+    /// The filter as flags for a suggested command.
     pub fn flags(&self) -> Vec<String> {
         let flags = [
             ("reason", self.reason.map(ToOwned::to_owned)),
@@ -81,14 +80,13 @@ impl Filter {
     }
 }
 
-/// Returns true if `test` is `None` or holds for `fact`. A test never holds if `fact` is `None`.
+/// An unset test always holds. A set test does not hold for an unknown fact.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason: `max_receive_count` if SQS moved the message to the dead-letter queue, `unknown`
-/// if the message's format is unknown, otherwise one of the handler's reasons. A filter cannot name the reason
-/// `unknown`.
+/// The name of a dead-letter's reason: `max_receive_count` if SQS moved the message, `unknown` if the message's format
+/// is unknown, otherwise one of the handler's reasons. [`Filter::reason`] cannot be `unknown`.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -97,8 +95,8 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     }
 }
 
-/// Parses a reason: the name of one of the handler's reasons, or `max_receive_count` for messages that SQS, not the
-/// handler, moved to the dead-letter queue.
+/// Parses a reason: one of the handler's reasons, or `max_receive_count` for messages that SQS moved to the
+/// dead-letter queue.
 ///
 /// # Errors
 ///
@@ -130,7 +128,7 @@ pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     })
 }
 
-/// Formats a range of retry counts. [`read_retries`] parses the text back to the same range.
+/// The inverse of [`read_retries`].
 fn retries_text(retries: &RangeInclusive<u64>) -> String {
     match (*retries.start(), *retries.end()) {
         _ if retries.is_empty() => "<0".into(),
@@ -140,8 +138,8 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A test that the payload has a given value at a JSON pointer. For example, `/customer/id=42` matches both the
-/// number `42` and the string `"42"`.
+/// A condition on the payload: the value at a JSON pointer. For example, `/customer/id=42` matches both the number
+/// `42` and the string `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,
@@ -173,7 +171,7 @@ impl PayloadTest {
     }
 }
 
-/// Looks up one token of a JSON pointer in an object or array. Returns `None` if the token refers to no value.
+/// Looks up one token of a JSON pointer in an object or an array.
 fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     let name = token.replace("~1", "/").replace("~0", "~");
     match parsed::<Members<'_>>(json) {
@@ -185,8 +183,8 @@ fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
 /// The members of a JSON object. The names may contain lone surrogates, which a `String` cannot hold.
 type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
 
-/// Returns true if two JSON values are equal. Numbers are compared as text, because an id may have more digits than a
-/// float can hold.
+/// Returns true if two JSON values are equal. Numbers are compared as text, because a float cannot hold all digits of
+/// a long id.
 fn is_same(one: &RawValue, other: &RawValue) -> bool {
     if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
         return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));
@@ -210,7 +208,7 @@ mod tests {
     use super::*;
     use crate::dead::samples::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
 
-    /// Returns true if a filter matches an hour-old dead-letter with seven retries and a `TimeoutException`.
+    /// Tries a filter on an hour-old dead-letter with seven retries and a `TimeoutException`.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
         filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)

@@ -1,4 +1,4 @@
-//! Groups of dead-letters with the same reason, function and error, and short descriptions of individual dead-letters.
+//! Groups of similar dead-letters, and short descriptions of individual dead-letters.
 
 use std::cmp::Reverse;
 
@@ -14,39 +14,36 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups. Functions can report any string as an error's type, so the number of error types is
-/// unlimited. Once the maximum is reached, dead-letters that fit no existing group are counted together in one extra
-/// group.
+/// The maximum number of groups. It is needed because functions can report any string as an error's type. Once it is
+/// reached, dead-letters that fit no existing group are counted together in an extra group.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// The maximum length of an error's type, message or detail, in characters. Longer texts are cut.
+/// In characters. Longer error types, messages and details are cut.
 pub(super) const LONGEST_ERROR: usize = 256;
-/// The maximum length of an error message in a table, in characters.
+/// In characters, in a table.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
 /// The values that all dead-letters in a group share, and the error message of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons. The name is `other` for
-    /// the extra group, which collects dead-letters once the maximum number of groups is reached.
+    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons. It is `other` for
+    /// dead-letters that do not fit in any group because there are too many groups.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
     /// The last error's type, truncated to 256 characters. `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if the first dead-letter
-    /// has no error message.
+    /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if it has none.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if the handler
-    /// could parse the messages, or if the messages name an error.
+    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could, or if
+    /// the messages name an error.
     pub detail: Option<String>,
 }
 
 impl Alike {
-    /// The extra group for dead-letters that fit no existing group, once there are [`MOST_GROUPS`] groups.
+    /// The extra group once there are [`MOST_GROUPS`] groups.
     pub(super) const OTHER: Self =
         Self { reason: "other", target: None, error_type: None, error_message: None, detail: None };
 
-    /// The values of a dead-letter that determine its group, without the error message.
     pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         let error_type = dead_letter.error_type.as_ref();
         Self {
@@ -71,12 +68,11 @@ pub struct Group {
     pub oldest: Timestamp,
     /// The time when the last event in the group was dead-lettered.
     pub newest: Timestamp,
-    /// The time when SQS deletes the first of the group's dead-letters.
+    /// The time when SQS deletes the first of the dead-letters.
     pub expires: Timestamp,
 }
 
 impl Group {
-    /// A group without dead-letters.
     pub(super) fn empty(alike: Alike) -> Self {
         let (first, last) = (Timestamp::from_millis(0), Timestamp::from_millis(u64::MAX));
         Self { alike, count: 0, oldest: last, newest: first, expires: last }
@@ -95,7 +91,6 @@ pub fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
 
-/// Sorts groups by their number of dead-letters, largest first.
 pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
     let key = |group: &Group| (Reverse(group.count), Alike { error_message: None, ..group.alike.clone() });
     groups.sort_by_cached_key(|(_, group)| key(group));
@@ -108,9 +103,8 @@ pub struct Described {
     pub key: Option<String>,
     /// The message's SQS id.
     pub message_id: String,
-    /// The format of the message. `event`: the handler wrote the event in its own format. `verbatim`: the handler kept
-    /// the body as received. `record`: SQS moved the message from the retry queue, so the body is an invocation record.
-    /// `unknown`: any other message.
+    /// The format of the message. `event`: the handler's own format. `verbatim`: the handler kept the body as
+    /// received. `record`: an invocation record that SQS moved from the retry queue. `unknown`: any other message.
     pub kind: &'static str,
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
     pub reason: &'static str,
@@ -126,13 +120,11 @@ pub struct Described {
     pub dead_lettered_at: Timestamp,
     /// The time when the message was sent to the dead-letter queue.
     pub sent: Timestamp,
-    /// Details of the reason, such as the limit that was exceeded and the actual value. `None` if the dead-letter has
-    /// no details.
+    /// Details of the reason, such as the limit that was exceeded and the actual value. `None` if there are none.
     pub detail: Option<String>,
 }
 
 impl Described {
-    /// Describes a dead-letter, without cutting any text.
     pub(super) fn of(received: &Received, dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
             key: dead_letter.key.clone(),
@@ -154,7 +146,6 @@ impl Described {
         }
     }
 
-    /// Cuts the error's type, the error's message and the details to 256 characters each.
     pub(super) fn cut(self) -> Self {
         let [error_type, error_message, detail] = [&self.error_type, &self.error_message, &self.detail]
             .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
@@ -185,22 +176,19 @@ pub fn groups_table<'g>(
     table
 }
 
-/// The values for one row in a table of dead-letters.
 pub(super) struct RowValues<'l> {
     pub(super) key: Option<&'l str>,
     pub(super) message_id: &'l str,
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message, or the details of the dead-letter's reason if the error has no message. `None` if both
-    /// are unknown.
+    /// The last error's message, or the reason's details if the error has no message.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,
 }
 
 impl Described {
-    /// The values for the dead-letter's row in a table.
     pub(super) fn line(&self) -> RowValues<'_> {
         RowValues {
             key: self.key.as_deref(),
@@ -215,7 +203,6 @@ impl Described {
     }
 }
 
-/// Lays out dead-letters as a table.
 pub(super) fn dead_letters_table<'l>(
     lines: impl IntoIterator<Item = RowValues<'l>>,
     deployment: &Deployment,
@@ -253,7 +240,6 @@ fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
 
-/// Cuts `text` after `most` characters, and appends `…` if anything was cut.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
@@ -261,14 +247,13 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns the detail of a dead-letter that the handler could not parse, unless the dead-letter names an error. Returns
-/// `None` for any other dead-letter, because details with ages and counts would put almost every dead-letter into a
-/// group of its own.
+/// The detail of a dead-letter that the handler could not parse, unless the dead-letter names an error. `None` for all
+/// others: ages and counts in the details would give almost every dead-letter its own group.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
     let has_error = dead_letter.error_type.is_some() || dead_letter.error_message.is_some();
     let detail = dead_letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
-    // Leaves out the position of a JSON error, because the position differs from dead-letter to dead-letter.
+    // The position of a JSON error differs from dead-letter to dead-letter.
     Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
 }

@@ -1,5 +1,5 @@
-//! Imports dead-letters from a file that `dead discard` wrote. A second file records the dead-letters already imported,
-//! so that a repeated import continues where the previous one stopped.
+//! Imports dead-letters from a file that `dead discard` wrote. A second file records what was imported, so that a
+//! repeated import continues where the previous one stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -30,11 +30,11 @@ pub struct Import {
     pub operator: Operator,
     /// The file to import. A second file, at the same path plus `.done`, records the dead-letters already imported.
     pub file: PathBuf,
-    /// The maximum number of dead-letters to import per second.
+    /// The maximum rate of the import.
     pub pace: Pace,
 }
 
-/// The plan of an import: how many dead-letters to send, and to which queue.
+/// The plan of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportPlan {
     dead_letters: u64,
@@ -42,10 +42,8 @@ pub struct ImportPlan {
     before: u64,
     cut_off: bool,
     left: BTreeMap<String, u64>,
-    /// The name of the dead-letter queue.
     #[serde(skip)]
     queue: String,
-    /// The URL of the dead-letter queue.
     #[serde(skip)]
     url: String,
     #[serde(skip)]
@@ -54,17 +52,16 @@ pub struct ImportPlan {
     journal: PathBuf,
 }
 
-/// The result of an import: how many dead-letters were imported, and why the rest were not.
+/// The result of an import.
 #[derive(Debug, Serialize)]
 pub struct Imported {
     #[serde(flatten)]
     plan: ImportPlan,
-    /// True if every dead-letter in the plan was imported.
     #[serde(skip)]
     is_whole: bool,
 }
 
-/// Checks all lines of a file before anything is sent.
+/// Checks all lines of a file.
 ///
 /// # Errors
 ///
@@ -73,11 +70,10 @@ pub fn check(file: &Path) -> Result<(), Failure> {
     count(file, &HashSet::new()).map(drop)
 }
 
-/// Counts of the dead-letters in a file.
 #[derive(Default)]
 struct Count {
     new: u64,
-    /// The number of dead-letters that earlier imports sent.
+    /// Sent by earlier imports.
     before: u64,
     is_cut_off: bool,
 }
@@ -97,7 +93,6 @@ fn count(file: &Path, imported: &HashSet<String>) -> Result<Count, Failure> {
 }
 
 impl Import {
-    /// The path of the file that records the imported dead-letters.
     fn journal(&self) -> PathBuf {
         self.file.with_added_extension("done")
     }
@@ -130,8 +125,8 @@ impl Import {
         })
     }
 
-    /// Sends the dead-letters that are not yet `imported`, and records which ones SQS accepted. `outcome` counts
-    /// those that were sent, even if a later send fails.
+    /// Sends the dead-letters that are not yet `imported`, and records which ones SQS accepted. `outcome` counts what
+    /// was sent, even if a later send fails.
     async fn send_all(
         &self,
         plan: &ImportPlan,
@@ -251,7 +246,7 @@ impl Answer for ImportPlan {
 impl Answer for Imported {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // The text of a failure already begins with the summary.
+        // The text of a failure already contains the summary.
         if self.is_whole {
             layout.line(format!("imported {}", counted_dead_letters(self.plan.imported)));
         }
@@ -259,20 +254,19 @@ impl Answer for Imported {
     }
 }
 
-/// The beginning of the first line in the `.done` file. The queue's ARN follows it.
+/// The beginning of the first line in the `.done` file, before the queue's ARN.
 const QUEUE: &str = "queue ";
 
-/// The content of the `.done` file: a queue, and the dead-letters already imported into it.
+/// The content of the `.done` file.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the queue that the dead-letters were sent to. `None` if no dead-letter has been sent yet.
+    /// The ARN of the queue. `None` if no dead-letter has been sent yet.
     queue: Option<String>,
-    /// The original message ids of the imported dead-letters.
+    /// The original message ids.
     ids: HashSet<String>,
 }
 
 impl Record {
-    /// Reads the record at a path. Returns an empty record if the file does not exist.
     fn of(path: &Path) -> Result<Self, Failure> {
         match std::fs::read(path) {
             Ok(text) => Self::read(path, &text),
@@ -289,15 +283,14 @@ impl Record {
     }
 }
 
-/// The `.done` file, open for recording the queue and the message ids of imported dead-letters. A line break precedes
-/// each id, so that an id cut off by a crash does not run into the next id.
+/// The open `.done` file. A line break precedes each id, so an id cut off by a crash does not run into the next one.
 struct Journal {
     path: PathBuf,
     file: File,
 }
 
 impl Journal {
-    /// Opens and reads the `.done` file, and locks it against other imports until the `Journal` is dropped.
+    /// Opens and reads the `.done` file. It stays locked until the `Journal` is dropped.
     fn open(path: &Path) -> Result<(Self, Record), Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -335,7 +328,6 @@ mod tests {
     use crate::dead::file::tests::LINE;
     use crate::dead::samples::Dead;
 
-    /// A folder with a file to import, and a simulated account to import it into.
     struct Setting {
         folder: tempfile::TempDir,
         dead: Dead,
@@ -368,8 +360,8 @@ mod tests {
         }
     }
 
-    /// Plans an import of a file with this text. Returns the number of dead-letters to import, and whether the last
-    /// line is cut off.
+    /// Plans an import of a file with this text. Returns the number of dead-letters, and true if the last line is cut
+    /// off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }
@@ -394,7 +386,7 @@ mod tests {
 
     #[tokio::test]
     async fn sends_before_a_failure_are_counted() {
-        // The spaces push the second line beyond the first buffered read of the file.
+        // The spaces put the second line beyond the first buffered read.
         let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
         let setting = Setting::with(format!("{LINE}\n{second}\n"));
         let plan = setting.plan().await.unwrap();

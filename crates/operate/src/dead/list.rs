@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 
-/// The dead-letters that match a filter: counts by reason, function and error, and the first dead-letters individually.
+/// The dead-letters that match a filter.
 #[derive(Debug)]
 pub struct Listing {
     snapshot: Snapshot,
@@ -21,7 +21,7 @@ pub struct Listing {
     chosen: u64,
 }
 
-/// Counts the dead-letters that match a filter, and lists the first `most` of them.
+/// Counts the dead-letters that match a filter, and lists up to `most` of them.
 ///
 /// # Errors
 ///

@@ -29,26 +29,23 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The number of dead-letters to process in one batch: one if none has been `tried` yet, otherwise as many as the
-    /// pace allows in one second. If the permission to delete is missing, only this first dead-letter is copied without
-    /// being deleted.
+    /// The size of the next batch: one if none has been `tried` yet, otherwise what the pace allows in one second. If
+    /// the permission to delete is missing, only the first dead-letter is copied without being deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive together. The number is small enough that all of them are
-    /// processed well before they become visible again.
+    /// The maximum number of dead-letters to receive together. All of them must be processed well before they become
+    /// visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
 
-    /// The time that it takes to process this number of dead-letters at this pace.
     pub(super) fn time_for(self, dead_letters: u64) -> Duration {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until enough time has passed since `begin` to process this number of dead-letters at this pace. Returns
-    /// false if the operator interrupts the work.
+    /// Waits until `begin` plus the time for this number of dead-letters. Returns false on an interrupt.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {
@@ -59,7 +56,6 @@ impl Pace {
     }
 }
 
-/// Formats the pace as a flag's value, such as `50/s`.
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&rate_flag(self.0))
@@ -92,7 +88,7 @@ mod tests {
         #[test]
         fn dead_letters_at_hand_are_done_before_visible(exponent in -7.0..6.0) {
             let pace = Pace(10f64.powf(exponent));
-            // The last dead-letter is processed after all other dead-letters.
+            // The last dead-letter has to wait for all the others.
             let before = pace.at_hand() as u64 - 1;
             prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
         }

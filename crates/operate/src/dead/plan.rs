@@ -1,4 +1,4 @@
-//! The dead-letters that a planned change acts on, and the outcome of the change.
+//! The dead-letters that a change acts on, and the outcome of the change.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text::Text;
 
-/// The maximum number of functions that a plan names individually.
+/// The maximum number of functions that a plan names.
 const MOST_NAMED: usize = 20;
 
 /// The dead-letters that an operator chose for a change.
@@ -41,8 +41,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// Returns the filter's flags for the [`Activity`] that records a change. Leaves out `--key`, which the record
-    /// lists separately, and the values of `--payload`.
+    /// The filter's flags for the [`Activity`] that records a change. `--key` is left out because the record has it
+    /// elsewhere. The values of `--payload` are private.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -53,8 +53,8 @@ impl Chosen {
         shown.collect()
     }
 
-    /// Returns the snapshot to plan from: an earlier one, or the result of a new scan. A new scan uses `rules` to check
-    /// which dead-letters can be redriven.
+    /// The snapshot to plan from: an earlier one, or a new scan that uses `rules` to check which dead-letters can be
+    /// redriven.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -72,45 +72,41 @@ impl Chosen {
     }
 }
 
-/// The dead-letters in a snapshot that a change acts on, and the dead-letters that it skips.
+/// The dead-letters that a change acts on, and those that it skips.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Picked {
-    /// The number of dead-letters to act on.
     pub(super) dead_letters: u64,
-    /// The number of dead-letters to act on if there were no limit.
+    /// The number of dead-letters to act on without the limit.
     chosen: u64,
-    /// The number of dead-letters that the scan read.
     read: u64,
-    /// The groups of the dead-letters to act on, largest group first.
     groups: Vec<Group>,
-    /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
+    /// By the reason why the handler would dead-letter them again immediately.
     #[serde(rename = "left")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
     /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     locked: Option<Locked>,
-    /// The reason why the scan may have missed dead-letters. `None` if the scan was complete.
+    /// The reason why the scan may have missed dead-letters.
     incomplete: Option<String>,
     #[serde(skip)]
     pub(super) snapshot: Rc<Snapshot>,
-    /// The message ids of the dead-letters to act on. The ids of 110,000 dead-letters take about 10 MB.
+    /// The message ids to act on. 110,000 ids take about 10 MB.
     #[serde(skip)]
     pub(super) ids: Rc<HashSet<Box<str>>>,
-    /// The maximum number of dead-letters to act on; `None` means no limit.
     #[serde(skip)]
     limit: Option<u64>,
     #[serde(skip)]
     pub(super) pace: Pace,
     #[serde(skip)]
     note: Option<String>,
-    /// The key of the dead-letter to act on, possibly truncated. `None` unless the plan has exactly one dead-letter.
+    /// Only for a plan with exactly one dead-letter. It may be truncated.
     #[serde(skip)]
     key: Option<String>,
 }
 
 impl Picked {
-    /// Picks dead-letters from a snapshot. `skip` returns the reason why a dead-letter would be dead-lettered again
-    /// immediately, or `None` to pick the dead-letter.
+    /// Picks dead-letters from a snapshot. `skip` returns the reason why the handler would dead-letter one again
+    /// immediately.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -133,7 +129,7 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // The group's message comes from the group's first dead-letter, not necessarily from the selected one.
+        // The group's message comes from the group's first dead-letter, which may not be the selected one.
         if let (Selection::DeadLetters(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.alike.error_message = row.message.as_ref().map(ToString::to_string);
         }
@@ -164,8 +160,7 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// The identity of a plan. Two plans with the same dead-letters, pace and limit have the same identity, even if the
-    /// plans were made at different times.
+    /// The plan's identity. It does not depend on the time when the plan was made.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -201,40 +196,36 @@ impl Picked {
     }
 }
 
-/// The outcome of a change for the dead-letters in its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct DeadLetterOutcome {
-    /// The number of dead-letters that were stored elsewhere and then deleted.
+    /// Copied and then deleted.
     pub(super) done: u64,
-    /// The number of dead-letters left unchanged, by problem.
+    /// Left unchanged, by problem.
     pub(super) left: BTreeMap<String, u64>,
-    /// Dead-letters that were not deleted, although copies of them may be stored elsewhere. `None` if there are none.
     pub(super) not_deleted: Option<NotDeleted>,
-    /// The reason why some of the plan's dead-letters may not have been received. `None` if the scan was complete.
+    /// The reason why some of the plan's dead-letters may not have been received.
     pub(super) incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted, although copies of them may be stored elsewhere. If the operator repeats the
-/// command, it acts on these dead-letters again.
+/// Dead-letters that were not deleted, although copies of them may exist. If the operator repeats the command, it acts
+/// on them again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
-    /// The reason why the first of the dead-letters was not deleted.
+    /// The reason for the first of them.
     pub(super) why: String,
 }
 
 impl DeadLetterOutcome {
-    /// Counts a dead-letter that was not deleted, although a copy may be stored elsewhere.
     pub(super) fn not_delete(&mut self, why: &str) {
         self.not_deleted.get_or_insert_with(|| NotDeleted { count: 0, why: why.to_owned() }).count += 1;
     }
 
-    /// Counts a dead-letter that was left unchanged.
     pub(super) fn leave(&mut self, why: &str) {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// A sentence that counts the dead-letters and names the problems, such as `redrove 812 dead-letters; …`.
+    /// Such as `redrove 812 dead-letters; …`.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -246,14 +237,13 @@ impl DeadLetterOutcome {
     }
 }
 
-/// The result of a change to the dead-letters in a plan.
 #[derive(Debug, Serialize)]
 pub(super) struct Acted {
     pub(super) plan: Picked,
     pub(super) outcome: DeadLetterOutcome,
     #[serde(skip)]
     pub(super) read: Read,
-    /// The verb for the summary, such as `redrove`.
+    /// Such as `redrove`.
     #[serde(skip)]
     pub(super) did: &'static str,
 }
@@ -274,10 +264,10 @@ impl Acted {
         })
     }
 
-    /// Lays out the summary and the remark `more` on one line, followed by a note if dead-letters were missing.
+    /// Lays out the summary and the remark `more` on one line, and then a note about missing dead-letters.
     pub(super) fn layout(&self, more: Option<Text>) -> Layout {
         let mut layout = Layout::default();
-        // The text of a failure already begins with the summary.
+        // The text of a failure already contains the summary.
         let summary = self.result().is_ok().then(|| self.outcome.summary(self.did).into());
         let line = Text::joined(summary.into_iter().chain(more), "; ");
         if !line.is_empty() {
@@ -287,7 +277,7 @@ impl Acted {
         layout
     }
 
-    /// A note about the plan's dead-letters that were not found again; `None` if all were found.
+    /// A note about the plan's dead-letters that were not found again.
     fn missing(&self) -> Option<String> {
         let DeadLetterOutcome { done, left, not_deleted, .. } = &self.outcome;
         let met = done + not_deleted.as_ref().map_or(0, |it| it.count) + left.values().sum::<u64>();
@@ -298,13 +288,12 @@ impl Acted {
         })
     }
 
-    /// The result of the command. Fails if some of the plan's dead-letters were not processed, or if the queue could
-    /// not be scanned completely.
+    /// Fails if some of the plan's dead-letters were not processed, or if the scan was incomplete.
     pub(super) fn result(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary(self.did);
         self.read.result(&summary)?;
         if self.plan.limit.is_none_or(|limit| self.outcome.done < limit) {
-            // Dead-letters that another reader had hidden during planning may still be hidden.
+            // Dead-letters that another reader hid during planning may still be hidden.
             self.plan.snapshot.read.result(&summary)?;
         }
         let nothing_left = self.outcome.left.is_empty() && self.outcome.not_deleted.is_none();
@@ -312,7 +301,7 @@ impl Acted {
     }
 }
 
-/// The error for a command that left some dead-letters for another run.
+/// The error for a command that left some dead-letters unchanged.
 pub(super) fn left_over(summary: &str) -> Failure {
     Failure::undone(format!("{summary}; run the command again for the rest"))
 }

@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Converts a message that SQS returned. Fails if SQS left out part of the message.
+    /// Fails if SQS left out part of the message.
     pub(super) fn of(message: ReceivedMessage) -> Result<Self, Failure> {
         let ReceivedMessage { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
@@ -37,8 +37,8 @@ impl Received {
             message_id: id.clone(),
         };
         if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
-            // After too many receives, SQS moves any message to the dead-letter queue, including the copy of a moved
-            // message. Like the handler, this code treats a copy with a garbled attribute as a new message.
+            // SQS moves any message after too many receives, including the copy of a moved message. Like the handler,
+            // this code treats a copy with a garbled attribute as a new message.
             let _ = record.restore(moved);
         }
         Ok(Self { record, attributes })

@@ -1,5 +1,5 @@
-//! Redrives dead-letters: sends the events back to the retry queue, where each event starts over as if it had never
-//! been retried.
+//! Redrives dead-letters: sends their events back to the retry queue, where each starts over as if it had never been
+//! retried.
 
 use comeback_engine::ReasonCode;
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text;
 
-/// A change that sends dead-letters to the retry queue, and deletes each once SQS has accepted its copy.
+/// A change that sends dead-letters to the retry queue. It deletes each one once SQS has accepted its copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
     /// The operator who makes the change, and the deployment to change.
@@ -33,10 +33,10 @@ pub struct Redrive {
     /// The ARN of a function to invoke instead of the original one. `TARGET_FUNCTIONS` must allow it. `None` keeps
     /// the original function.
     pub retarget: Option<String>,
-    /// The payload to send instead of the dead-letter's own, allowed only if the plan has exactly one dead-letter.
+    /// A payload to send instead of the dead-letter's own. It is allowed only if the plan has exactly one dead-letter.
     /// `None` keeps the dead-letter's payload.
     pub payload: Option<NewPayload>,
-    /// The maximum number of dead-letters to redrive per second.
+    /// The maximum rate of the redrive.
     pub pace: Pace,
     /// The maximum number of dead-letters to redrive; `None` means no limit.
     pub limit: Option<u64>,
@@ -48,8 +48,8 @@ impl Redrive {
         Self { operator, chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
-    /// Fails if the filter names a function that is not on the allow-list: the handler would dead-letter all of that
-    /// function's events again.
+    /// Fails if the filter names a function that is not on the allow-list. The handler would dead-letter its events
+    /// again.
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
         let Some(target) = filter.target.as_ref().filter(|_| self.retarget.is_none()) else { return Ok(()) };
@@ -57,10 +57,9 @@ impl Redrive {
         if deployment.retries(&arn) { Ok(()) } else { Err(not_allowed([&*arn.to_string()], deployment)) }
     }
 
-    /// The reason to skip a dead-letter. `None` if the dead-letter can be redriven.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
-        // The scan checked each dead-letter with its own function, not with `retarget`. An earlier scan also checked
-        // it with its own payload, not with the new one.
+        // The scan checked each dead-letter's own function, not `retarget`. An earlier scan also checked its own
+        // payload, not the new one.
         row.refused.filter(|code| match code {
             ReasonCode::TargetNotAllowed => self.retarget.is_none(),
             ReasonCode::PayloadTooLarge => {
@@ -71,7 +70,7 @@ impl Redrive {
     }
 }
 
-/// The plan of a redrive: the dead-letters to send to the retry queue.
+/// The plan of a redrive.
 #[derive(Clone, Debug, Serialize)]
 pub struct RedrivePlan {
     plan: Picked,
@@ -81,7 +80,7 @@ pub struct RedrivePlan {
     rules: RedriveRules,
 }
 
-/// The result of a redrive: how many dead-letters were redriven, and why the rest were not.
+/// The result of a redrive.
 #[derive(Debug, Serialize)]
 pub struct Redriven {
     #[serde(flatten)]
@@ -95,7 +94,6 @@ impl RedrivePlan {
         self.plan.dead_letters
     }
 
-    /// The error for a plan that includes dead-letters of functions that are not on the allow-list.
     fn refusal(&self) -> Failure {
         not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
     }
@@ -189,7 +187,6 @@ impl Answer for RedrivePlan {
     }
 }
 
-/// The error for a redrive that would send dead-letters to functions that are not on the allow-list.
 fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
     let arns: Vec<&str> = arns.into_iter().collect();
     let listed: Vec<_> = arns.iter().map(|arn| shown(arn)).collect();
@@ -209,10 +206,9 @@ impl Answer for Redriven {
     }
 }
 
-/// The action of a redrive: sends dead-letters to the retry queue.
+/// Sends dead-letters to the retry queue.
 struct Sending<'a> {
     operator: &'a Operator,
-    /// The URL of the retry queue.
     url: &'a str,
     rules: &'a RedriveRules,
 }
@@ -259,7 +255,6 @@ mod tests {
         }
     }
 
-    /// A redrive of all dead-letters in an account to their original functions.
     fn all(dead: &Dead) -> Redrive {
         Redrive::new(dead.operator(), Chosen::matching(Filter::default()))
     }
@@ -371,8 +366,8 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
-        // The first three progress reports come from the scan. The first batch has only one dead-letter, so the fourth
-        // report follows the first dead-letter.
+        // The scan makes the first three progress reports. The first batch has only one dead-letter, so the fourth
+        // report follows it.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));
@@ -456,7 +451,6 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
     }
 
-    /// A redrive of dead-letters selected from a snapshot.
     fn part(dead: &Dead, snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
         Redrive::new(dead.operator(), Chosen::Selected(Rc::clone(snapshot), selection))
     }

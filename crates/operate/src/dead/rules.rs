@@ -17,13 +17,11 @@ use crate::text::quoted;
 pub struct NewPayload(Box<RawValue>);
 
 impl NewPayload {
-    /// Parses a payload. Removes white space between values, and keeps all numbers, strings and members exactly as
-    /// written.
+    /// Parses a payload. Removes white space between values, and keeps everything else as written.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON or is too large for a message. The error for invalid JSON names the line and
-    /// column.
+    /// Fails if the text is not JSON or is too large for a message.
     pub fn read(text: &str) -> Result<Self, String> {
         let json: &RawValue = serde_json::from_str(text).map_err(|problem| format!("not JSON: {problem}"))?;
         let json: String = compact(json.get()).map(|(character, _)| character).collect();
@@ -41,8 +39,8 @@ impl NewPayload {
     }
 }
 
-/// The characters of a JSON document, without the white space between values. Each character has a flag, which is true
-/// within a string and at the string's closing quote.
+/// The characters of a JSON document, without the white space between values. The flag is true within a string and at
+/// its closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {
@@ -53,20 +51,17 @@ pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-/// Predicts what a deployment's handler would do with a redriven dead-letter under the handler's policies.
+/// Predicts what a deployment's handler would do with a redriven dead-letter.
 #[derive(Clone, Debug)]
 pub(super) struct RedriveRules {
     policies: Policies,
-    /// The ARN of the function to invoke instead of the original one. `None` keeps the original function.
     pub(super) retarget: Option<String>,
-    /// The payload that replaces the dead-letter's own. `None` keeps the dead-letter's.
     pub(super) payload: Option<NewPayload>,
 }
 
 impl RedriveRules {
-    /// Creates the rules for redriving a deployment's dead-letters to their original functions or to `retarget`. Fails
-    /// if the handler refuses its settings, because its allow-list is then unknown. Also fails if `TARGET_FUNCTIONS`
-    /// does not allow `retarget`.
+    /// Fails if `TARGET_FUNCTIONS` does not allow `retarget`, or if the handler refuses its settings: its allow-list
+    /// is then unknown.
     pub(super) fn new(
         deployment: &Deployment,
         retarget: Option<&str>,
@@ -93,9 +88,8 @@ impl RedriveRules {
         }
     }
 
-    /// The message that a redrive sends. Its event starts over as if it had never been retried. The message has no
-    /// attributes, because the attribute `Comeback` would mark it as a copy of another message. Fails with the reason
-    /// why the handler would immediately dead-letter the event again.
+    /// The message that a redrive sends. It has no attributes, because the attribute `Comeback` would mark it as a
+    /// copy of another message. Fails with the reason why the handler would immediately dead-letter the event again.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload.as_ref().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);
@@ -106,8 +100,8 @@ impl RedriveRules {
     }
 
     /// Runs the handler's rules on the message to send. Returns the body, or the reason why the handler would
-    /// dead-letter the event on its first receive or when its first retry is due. The event starts over, so `sent` does
-    /// not affect the result.
+    /// dead-letter the event on its first receive or when its first retry is due. The event starts over, so `sent`
+    /// does not matter.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),
@@ -123,7 +117,7 @@ impl RedriveRules {
         let mut now = sent;
         for receive in 1..=2 {
             record.receive_count = receive;
-            // Pauses are left out, because a pause only holds an event and never dead-letters it.
+            // A pause only holds an event. It never dead-letters it.
             now = match decide(&record, &self.policies, &Pauses::default(), now) {
                 Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
                 Action::DeadLetter { reason, .. } => return Err(reason.code),

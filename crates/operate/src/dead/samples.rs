@@ -13,12 +13,12 @@ use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
 use crate::text::Text;
 
-/// The ARN of the only function on the allow-list. The list allows every qualifier of this function.
+/// The only function on the allow-list, with every qualifier.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The initial time in the simulated account.
+/// The initial time.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
-/// A sample dead-letter, before it is put into the queue.
+/// A sample dead-letter.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
     /// The event's key.
@@ -27,9 +27,9 @@ pub struct DeadLetter {
     pub error_type: &'static str,
     /// The message's body.
     pub body: String,
-    /// The message attribute `Reason`; `None` if the message does not have the attribute.
+    /// The message attribute `Reason`.
     pub reason: Option<&'static str>,
-    /// True if the dead-letter's event can be redriven.
+    /// True if the event can be redriven.
     pub can_be_redriven: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn event(error_type: &'static str) -> DeadLetter {
     DeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
 }
 
-/// An invocation record that SQS moved from the retry queue to the dead-letter queue after too many receives.
+/// An invocation record that SQS moved from the retry queue after too many receives.
 pub fn record(error_type: &'static str) -> DeadLetter {
     let key = key();
     let body = format!(
@@ -73,7 +73,7 @@ pub fn unknown() -> DeadLetter {
 }
 
 impl DeadLetter {
-    /// Returns the same dead-letter for the function `payments`, which is not on the allow-list.
+    /// The same dead-letter for the function `payments`, which is not on the allow-list.
     #[must_use]
     pub fn of_payments(self) -> Self {
         Self { body: self.body.replace("function:orders", "function:payments"), ..self }
@@ -100,14 +100,14 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// An account with these dead-letters, in a deployment to which the function `orders` is attached.
+    /// An account with these dead-letters, in a deployment with the function `orders` attached.
     pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
         let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
         dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
         dead
     }
 
-    /// Puts a dead-letter into the dead-letter queue. Returns the message's id.
+    /// Puts a dead-letter into the queue, and returns the message's id.
     pub fn put(&self, dead_letter: &DeadLetter) -> String {
         let now = self.aws.time();
         self.aws.queue(Sample::DEAD_LETTER_QUEUE).send(now, std::time::Duration::ZERO, dead_letter.message())
@@ -134,12 +134,12 @@ impl Dead {
         self.aws.queue(queue).stored(now).cloned().collect()
     }
 
-    /// An operator who never interrupts a command and ignores progress reports.
+    /// An operator who does not interrupt and ignores progress reports.
     pub fn operator(&self) -> Operator {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who interrupts the command at the progress report with this number, counted from 1.
+    /// An operator who interrupts the command at this progress report, counted from 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {
@@ -150,7 +150,7 @@ impl Dead {
         Operator { interrupt, ..follow }
     }
 
-    /// An operator whose progress display calls `hear` for each report, with the number of reports so far.
+    /// An operator who calls `hear` for each progress report with the number of reports so far.
     pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
         Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
     }
@@ -183,7 +183,6 @@ impl Dead {
     }
 }
 
-/// A deployment with only `orders` on its allow-list.
 #[cfg(test)]
 pub(crate) fn deployment() -> crate::deployment::Deployment {
     let mut deployment = crate::deployment::Deployment::sample();
@@ -191,7 +190,6 @@ pub(crate) fn deployment() -> crate::deployment::Deployment {
     deployment
 }
 
-/// A dead-letter as a command receives it from the queue.
 #[cfg(test)]
 pub(crate) fn received(dead_letter: &DeadLetter) -> crate::dead::received::Received {
     let NewMessage { body, attributes, .. } = dead_letter.message();

@@ -1,5 +1,5 @@
-//! Scans the dead-letter queue: receives every dead-letter once. At the end of a scan, the dead-letters that were not
-//! deleted become visible again.
+//! Scans the dead-letter queue: receives every dead-letter once. At the end, those that were not deleted become
+//! visible again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,23 +18,19 @@ use crate::failure::Failure;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The number of dead-letters to receive in one round of concurrent calls, ten in each call.
+/// The number of dead-letters to receive at once, in concurrent calls for ten each.
 pub(super) const ROUND: usize = 80;
-/// The maximum number of messages that SQS returns for one receive call.
+/// SQS's limit for one receive call.
 const MOST_OF_A_RECEIVE: usize = 10;
-/// The wait time of a receive. A long poll queries all of SQS's servers, and a short poll only some of them. One
-/// second is the shortest long poll.
+/// The wait time of a receive: the shortest long poll. A short poll would query only some of SQS's servers.
 const WAIT: Duration = Duration::from_secs(1);
-/// The maximum number of dead-letters to hide at the same time. SQS allows about 120,000 messages in flight, including
-/// messages that other readers have received.
+/// The maximum number of dead-letters to hide at once. SQS allows about 120,000 messages in flight, including those of
+/// other readers.
 const MOST_HIDDEN: usize = 110_000;
-/// A scan ends after this number of consecutive rounds without a new dead-letter. Two rounds consist of sixteen long
-/// polls.
+/// A scan ends after this many consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
-/// The number of dead-letters to make visible again in one batch.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// If more dead-letters than this are hidden, a scan notifies the operator before it makes them visible again, because
-/// the calls to SQS take a while.
+/// A scan tells the operator before it makes more dead-letters than this visible again, because it takes a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -42,50 +38,50 @@ const MANY: usize = 2_000;
 pub enum ScanEnd {
     /// Every dead-letter was read.
     All,
-    /// The command needs no further dead-letters.
+    /// The command needs no more dead-letters.
     Enough,
     /// The operator interrupted the scan.
     Interrupted,
-    /// The maximum number of dead-letters is hidden, so no further dead-letters can be received.
+    /// The maximum number of dead-letters is hidden, so no more can be received.
     TooManyHidden,
     /// A call to AWS failed.
     Failed(Failure),
 }
 
-/// The result of a scan: how many dead-letters were read, why the scan ended, and which dead-letters are still hidden.
+/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The number of distinct dead-letters that were read.
     pub dead_letters: u64,
-    /// The number of dead-letters that were ignored because they were sent after the scan's cut-off time (usually the
-    /// start of the scan).
+    /// The number of dead-letters that were ignored because they were sent after the scan's cut-off time, usually its
+    /// start.
     pub newer: u64,
     /// The reason why the scan ended.
     pub end: ScanEnd,
-    /// The number of dead-letters that could not be made visible again, and the reason. SQS makes these dead-letters
-    /// visible after at most 15 minutes. `None` if no dead-letter stayed hidden.
+    /// The number of dead-letters that could not be made visible again, and the reason. SQS does so after at most 15
+    /// minutes.
     pub still_hidden: Option<(u64, String)>,
-    /// Dead-letters that another reader keeps hidden; `None` if there are none.
+    /// Dead-letters that another reader keeps hidden.
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader, which may have been killed, keeps hidden. Nobody else can read them until they
-/// are visible again.
+/// Dead-letters that another reader keeps hidden. That reader may have been killed. Nobody else can read them until
+/// they are visible again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time by which all of the dead-letters will be visible again, if the other reader has already ended. SQS does
-    /// not report when they were hidden, so a later check gives a later time.
+    /// The time when all of them will be visible again, if the other reader has already ended. SQS does not report
+    /// when they were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
 impl Locked {
-    /// Estimates how many dead-letters other readers keep hidden, and until when. `depth` holds the queue's message
-    /// counts at `now`, before `read` dead-letters were read. Returns `None` if no dead-letters are hidden.
+    /// Estimates what other readers keep hidden. `depth` holds the message counts at `now`, before `read` dead-letters
+    /// were read.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
-        // The counts may be a minute old. Dead-letters that were counted as hidden may have become visible and been
-        // read since.
+        // The counts may be a minute old. Some dead-letters that were hidden then may have become visible and been
+        // read.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
         (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
@@ -102,7 +98,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// The time of day when all of these dead-letters will be visible again, rounded up to the full minute.
+    /// `until` as a time of day, rounded up to the full minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
@@ -120,19 +116,17 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The number of minutes for which a received dead-letter stays hidden, unless it is made visible earlier.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
 
-/// The number of dead-letters in words, such as `1 dead-letter`.
+/// Such as `1 dead-letter`.
 pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
     counted(dead_letters, "dead-letter", "dead-letters")
 }
 
 impl Read {
-    /// The reason why the scan may have missed dead-letters. `None` if the scan read all the dead-letters that the
-    /// command needed.
+    /// The reason why the scan may have missed dead-letters. `None` if it read all that the command needed.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
             ScanEnd::All => self.locked.map(|locked| locked.to_string()),
@@ -146,8 +140,8 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. The error's text contains `done` (a description of the
-    /// finished work) and the scan's problems.
+    /// The result of a command that has scanned the queue. The error describes the finished work (`done`) and the
+    /// scan's problems.
     ///
     /// # Errors
     ///
@@ -173,14 +167,14 @@ impl Read {
     }
 }
 
-/// Describes the failure of a call for one dead-letter, and names the call's IAM action.
+/// The error text for one dead-letter of a call. It names the call's IAM action.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback that notifies the operator when a batch call pauses before it calls SQS again.
+/// Tells the operator when a batch call pauses before it calls SQS again.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -188,9 +182,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Passes each dead-letter to `show`, except dead-letters sent after `until`. Stops as soon as `show` returns true.
-/// Makes all dead-letters visible again at the end. Notifies the operator at the start that the dead-letters will be
-/// hidden during the scan.
+/// Calls `show` for each dead-letter that was not sent after `until`. Stops when `show` returns true. Makes all
+/// dead-letters visible again at the end. Tells the operator beforehand that they will be hidden.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -223,19 +216,17 @@ pub(super) async fn show_each(
     };
     tell(scan.read.dead_letters, scan.read.dead_letters);
     let read = scan.give_back(end).await?;
-    // The counts are from before the scan, so they do not include dead-letters sent during the scan.
+    // The counts are older than the scan, so they do not include dead-letters sent during the scan.
     Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
-/// A scan in progress. Receives dead-letters in rounds, and returns each dead-letter only once.
+/// A scan in progress. It returns each dead-letter only once.
 pub(super) struct Scan<'a> {
     operator: &'a Operator,
     url: &'a str,
     until: Timestamp,
-    /// The receipt handles of the dead-letters received so far, by message id. `None` for a deleted dead-letter.
-    /// 110,000 handles take about 50 MB.
+    /// The receipt handles by message id. `None` for a deleted dead-letter. 110,000 handles take about 50 MB.
     handles: BTreeMap<String, Option<String>>,
-    /// The number of dead-letters that this scan has received but not deleted. They are hidden.
     hidden: usize,
     read: Read,
     quiet_rounds: u32,
@@ -255,8 +246,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives up to `most` further dead-letters, but no more than [`ROUND`]. At the end of the scan, the received
-    /// dead-letters become visible again, except those that the caller has reported as [deleted](Self::deleted).
+    /// Receives up to `most` more dead-letters, but no more than [`ROUND`]. They become visible again at the end of
+    /// the scan, except those reported as [deleted](Self::deleted).
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         loop {
             if self.operator.interrupt.is_raised() {
@@ -276,14 +267,13 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Records that a dead-letter was deleted, so that the scan does not try to make it visible again.
     pub(super) fn deleted(&mut self, dead_letter: &Received) {
         let handle = self.handles.insert(dead_letter.id().to_owned(), None);
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan, and makes all received dead-letters visible again, except those that were deleted. Fails only if
-    /// the scan failed before it read any dead-letter.
+    /// Ends the scan, and makes all dead-letters that were not deleted visible again. Fails only if the scan failed
+    /// before it read any dead-letter.
     pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -297,7 +287,7 @@ impl<'a> Scan<'a> {
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, true, &tell_pause(operator)).await;
             // SQS refuses a handle if the dead-letter is already visible, was deleted, or was received by another
-            // reader. In each of these cases, the scan has nothing left to do for that dead-letter.
+            // reader. Then there is nothing left to do.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };
@@ -315,8 +305,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives one round of dead-letters. Returns the dead-letters that are new to this scan, except dead-letters sent
-    /// after `until`.
+    /// Returns the dead-letters that are new to this scan, except those sent after `until`.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };
@@ -344,7 +333,7 @@ impl<'a> Scan<'a> {
             }
         }
         failed?;
-        // A round that receives a dead-letter again does not count as quiet, because unread dead-letters may remain.
+        // If a dead-letter is received again, unread ones may remain.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }
@@ -377,7 +366,7 @@ mod tests {
     fn dead_letters_hidden_by_others_end_with_3() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
-        // The 51 hidden dead-letters became visible after the counts were taken, and were then read.
+        // The 51 hidden dead-letters became visible after they were counted, and were then read.
         assert_eq!(Locked::of(depth(4, 51), 55, NOW), None);
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Shows one dead-letter in full, with its payload.
+//! Shows one dead-letter in full.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The message attributes that Comeback writes. These attributes are not shown separately, because the dead-letter's
-/// description contains their values.
+/// The message attributes that Comeback writes. They are not shown, because the dead-letter's description has their
+/// values.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A dead-letter in full, with its payload.
@@ -32,9 +32,9 @@ pub struct DeadLetter {
     pub described: Described,
     /// The time when the event first failed; `None` if it is unknown.
     pub first_failure: Option<Timestamp>,
-    /// The event's payload, as it was sent to the function; `None` if the message contains no payload.
+    /// The event's payload, as it was sent to the function. `None` if the message has none.
     pub payload: Option<Box<RawValue>>,
-    /// The message's body, if the message contains no payload. `None` otherwise.
+    /// The message's body, if the message has no payload.
     pub body: Option<String>,
     /// The message attributes that Comeback did not write.
     pub attributes: BTreeMap<String, StoredAttribute>,
@@ -127,12 +127,12 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest level of nesting that is indented. Deeper values stay on one line. Without this limit, indenting a
-/// payload of nothing but brackets would square its length.
+/// Deeper values stay on one line. Without this limit, indenting a payload of nothing but brackets would square its
+/// length.
 const DEEPEST_INDENTED: usize = 16;
 
-/// Indents JSON by two spaces. Copies the values without parsing them, because parsing would change large numbers and
-/// the order of keys.
+/// Indents JSON by two spaces. Does not parse the values, because that would change large numbers and the order of
+/// keys.
 pub fn pretty(json: &str) -> String {
     let (mut text, mut depth) = (String::new(), 0_usize);
     for (character, in_string) in compact(json) {
@@ -142,7 +142,6 @@ pub fn pretty(json: &str) -> String {
         }
         let closes = matches!(character, '}' | ']');
         depth = depth.saturating_sub(closes.into());
-        // An empty list or object stays on one line.
         let breaks = text.ends_with(',') || text.ends_with(['{', '[']) != closes;
         if breaks && depth <= DEEPEST_INDENTED {
             text.push('\n');
@@ -168,7 +167,6 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::ScanEnd;
 
-    /// Serializes a command's answer to JSON, and adds the member `account`.
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]
         struct Object<'a, A> {

@@ -1,4 +1,4 @@
-//! The result of a scan of the dead-letter queue: a row for each dead-letter, without its payload.
+//! The result of a scan: a row for each dead-letter, without its payload.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,14 +18,14 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The maximum length of a dead-letter's key in a row, in bytes. Longer keys are cut.
+/// In bytes. Longer keys are cut.
 const MOST_OF_A_KEY: usize = 120;
-/// The maximum length of an error's message in a row, in bytes. Longer messages are cut.
+/// In bytes. Longer error messages are cut.
 const MOST_OF_A_MESSAGE: usize = 140;
-/// The maximum number of functions to name in an error.
+/// The maximum number of functions that an error names.
 const MOST_NAMED: usize = 20;
 
-/// The dead-letters that a scan found. A command lists them, or plans a change to them.
+/// The dead-letters that a scan found.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The time when the scan began.
@@ -36,13 +36,13 @@ pub struct Snapshot {
     pub deployment: Deployment,
     /// The result of the scan. Its counts include dead-letters that do not match the filter.
     pub read: Read,
-    /// Descriptions of the first dead-letters, up to the number that the caller requested.
+    /// Descriptions of the first dead-letters, as many as the caller asked for.
     pub(super) described: Vec<Described>,
-    /// The time when the newest dead-letter in the queue was sent, according to SQS's clock.
+    /// When the newest dead-letter in the queue was sent, according to SQS's clock.
     pub(super) newest: Timestamp,
-    /// A row for each dead-letter, oldest first.
+    /// Oldest first.
     rows: Vec<Row>,
-    /// The values that the rows of each group share.
+    /// The values that all rows of a group share, by group number.
     kinds: Vec<Alike>,
     seen: Seen,
     /// The message ids of dead-letters that this process has redriven or discarded since the scan.
@@ -56,8 +56,7 @@ pub struct Row {
     pub message_id: Box<str>,
     /// The event's key, truncated to 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message, or the details of the dead-letter's reason if the error has no message. The text is
-    /// truncated to 140 bytes. `None` if both are unknown.
+    /// The last error's message, or the reason's details if the error has no message. Truncated to 140 bytes.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -65,10 +64,10 @@ pub struct Row {
     pub sent: Timestamp,
     /// The number of retries that were made; `None` if it is unknown.
     pub retries: Option<u32>,
-    /// The reason why the event would be dead-lettered again immediately after a redrive. `None` if the event can be
+    /// The reason why the handler would immediately dead-letter the event again after a redrive. `None` if it can be
     /// redriven.
     pub refused: Option<ReasonCode>,
-    /// The index of the row's group in [`Snapshot::kinds`].
+    /// Index in [`Snapshot::kinds`].
     kind: u32,
 }
 
@@ -90,13 +89,11 @@ impl Selection {
     }
 }
 
-/// Facts about the functions of all dead-letters that the scan read, including dead-letters that do not match the
-/// filter.
+/// The functions of all dead-letters that the scan read, even of those that do not match the filter.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The names of the first twenty functions, for error messages.
+    /// The first twenty, for error messages.
     functions: BTreeSet<String>,
-    /// True if some dead-letter belongs to the function that the filter names.
     has_target: bool,
 }
 
@@ -108,8 +105,7 @@ struct Seen {
 /// an unknown function.
 pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
     let deployment = operator.deployment().await?;
-    // If the handler refuses its settings, nothing is known about what it would do, so no dead-letter is checked. A
-    // redrive is then refused.
+    // If the handler refuses its settings, its rules are unknown, so no dead-letter is checked. A redrive then fails.
     let rules = RedriveRules::new(&deployment, None, None).ok();
     let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
     snapshot.is_whole_enough()?;
@@ -118,7 +114,7 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` of them.
+    /// Scans the queue for dead-letters that match a filter. `describe` limits [`Self::described`].
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,
@@ -160,8 +156,8 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. Does not fail if there were too many dead-letters to read all of
-    /// them, because the snapshot is still usable.
+    /// Fails if the scan was interrupted or failed. If there were too many dead-letters to read, the snapshot is still
+    /// usable.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
             ScanEnd::Interrupted => self.read.result("nothing was changed"),
@@ -175,8 +171,8 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the handler does not retry the function. Does not fail if
-    /// some dead-letters could not be read: they may belong to the function.
+    /// Fails if no dead-letter belongs to the function and the handler does not retry it. Does not fail if the scan
+    /// was incomplete, because an unread dead-letter may belong to the function.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
@@ -196,26 +192,25 @@ impl Snapshot {
         )))
     }
 
-    /// Returns the selected rows, oldest first, without dead-letters that this process has redriven or discarded since
-    /// the scan.
+    /// The selected rows, oldest first, without dead-letters that this process has redriven or discarded since the
+    /// scan.
     pub fn rows(&self, selection: &Selection) -> Vec<&Row> {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The newest dead-letter for the event with this key. `None` if the snapshot has no dead-letter with this key.
+    /// The newest dead-letter for the event with this key.
     pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
         let key = Some(beginning(key, MOST_OF_A_KEY));
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
-    /// The groups that still contain dead-letters, each with its group number, largest group first.
+    /// The groups that still contain dead-letters, with their group numbers, largest first.
     pub fn groups(&self) -> Vec<(usize, Group)> {
         self.groups_of(&self.rows(&Selection::All))
     }
 
-    /// The groups of these rows, each with its group number, largest group first.
     pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
         let groups = self.kinds.iter().cloned().map(Group::empty);
         let mut groups: Vec<(usize, Group)> = groups.enumerate().collect();
@@ -245,17 +240,17 @@ impl Snapshot {
         dead_letters_table(lines, &self.deployment, now)
     }
 
-    /// The values that the dead-letters in a row's group share.
+    /// The values that all dead-letters in a row's group share.
     pub fn alike(&self, row: &Row) -> &Alike {
         &self.kinds[row.kind as usize]
     }
 
-    /// The values that the dead-letters in a group share; `None` if no group has this number.
+    /// The values that all dead-letters in a group share. `None` if no group has this number.
     pub fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number)
     }
 
-    /// Removes a dead-letter that was redriven or discarded, so that no selection includes it any more.
+    /// Excludes a dead-letter that was redriven or discarded from all selections.
     pub(super) fn forget(&self, message_id: &str) {
         self.gone.borrow_mut().insert(message_id.into());
     }

@@ -1,5 +1,5 @@
-//! Tests that repeatedly kill commands at random AWS calls, in an account in which calls sometimes fail. The tests
-//! assert that no dead-letter is lost, and that each duplicate has a cause, such as an unanswered call.
+//! Kills commands at random AWS calls, in an account where calls sometimes fail. No dead-letter may be lost, and each
+//! duplicate must have a cause, such as an unanswered call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,14 +23,11 @@ use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
 use crate::deployment::queue::HIDDEN_FOR;
 
-/// The number of random histories to test. Each history has its own dead-letters, filter, pace and faults, and up to a
-/// dozen kills.
+/// The number of random histories. Each has its own dead-letters, filter, pace and faults, and up to a dozen kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories for commands that write files: fewer than [`HISTORIES`], because each step waits
-/// for the disk.
+/// Fewer than [`HISTORIES`], because each step waits for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
-/// A simulated account in which one command is killed repeatedly.
 struct History {
     dead: Dead,
     dead_letters: Vec<DeadLetter>,
@@ -39,8 +36,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of sends that were not answered, plus the number of deletions that failed or were not answered. Each
-    /// may explain one duplicate.
+    /// The number of sends without an answer, plus the number of deletions that failed or had no answer. Each may
+    /// explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -89,8 +86,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly. Each run except the last may be killed at a random call. The last run
-    /// completes the change. Returns the number of kills.
+    /// Plans and performs a change repeatedly. Each run except the last may be killed at a random call. Returns the
+    /// number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -108,8 +105,7 @@ impl History {
         kills
     }
 
-    /// Asserts that no dead-letter is lost: each is in the dead-letter queue, in an exported file, or in the retry
-    /// queue.
+    /// Asserts that each dead-letter is in the dead-letter queue, in an exported file, or in the retry queue.
     fn check_kept(&self) {
         let kept: BTreeSet<String> = self.dead.dead().into_iter().map(|it| it.message.body).collect();
         let exported: BTreeSet<String> = exported(self.folder.path()).into_iter().map(|it| it.body).collect();
@@ -122,14 +118,13 @@ impl History {
         }
     }
 
-    /// The number of copies of each dead-letter in the dead-letter queue, by body.
+    /// The number of copies of each dead-letter, by body.
     fn in_dead_letter_queue(&self) -> BTreeMap<String, usize> {
         counted(self.dead.dead().into_iter().map(|stored| stored.message.body))
     }
 }
 
-/// Plans and performs a change. Returns `None` if the change failed or its plan was out of date. In both cases, nothing
-/// was done.
+/// Plans and performs a change. `None` if it failed or its plan was out of date: nothing was done.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),
@@ -153,8 +148,7 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Returns the event key that the handler reads from a message in the retry queue. Asserts that the event starts over
-/// as if it had never been retried.
+/// The event key that the handler reads from a message in the retry queue. Asserts that the event starts over.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),
@@ -174,7 +168,6 @@ fn key_of(stored: &Stored) -> String {
     event.origin_request_id
 }
 
-/// The dead-letters in the exported files in a folder.
 fn exported(folder: &Path) -> Vec<StoredDeadLetter> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let exports = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

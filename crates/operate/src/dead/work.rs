@@ -1,5 +1,4 @@
-//! Performs a change on dead-letters: stores each dead-letter in a queue or a file, and then deletes it from the
-//! dead-letter queue.
+//! Performs a change on dead-letters: stores each one in a queue or a file, and then deletes it.
 
 use std::convert::Infallible;
 
@@ -12,28 +11,24 @@ use crate::dead::scan::{Scan, ScanEnd, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// An action that stores dead-letters in a queue or a file, so that they can be deleted from the dead-letter queue.
+/// Stores dead-letters in a queue or a file, so that they can be deleted.
 pub(super) trait Action {
-    /// The action's input for one dead-letter, such as the message to send.
+    /// The input for one dead-letter, such as the message to send.
     type Prepared;
 
-    /// Checks whether the action is possible for a dead-letter, and prepares the action's input. Fails with the reason
-    /// why the action is impossible.
+    /// Prepares the input for a dead-letter. Fails with the reason why the action is impossible.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action, and returns one result per dead-letter. `Ok` means that the dead-letter is stored
-    /// elsewhere, so the caller deletes it.
+    /// Performs the action. `Ok` means that the dead-letter is stored elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` dead-letters that were stored, because those dead-letters stay in
-    /// the queue. Returns true on success. By default, nothing can be undone, because a consumer may already have
-    /// received the messages.
+    /// Undoes the action for the last `dead_letters` that were stored, because they stay in the queue. Returns true on
+    /// success. By default, nothing can be undone: a consumer may already have received the messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
         false
     }
 }
 
-/// The failure of an action on one dead-letter.
 #[derive(Clone, Debug)]
 pub(super) struct NotDone {
     pub(super) why: String,
@@ -44,7 +39,6 @@ pub(super) struct NotDone {
 }
 
 impl NotDone {
-    /// Converts the failure of a send. `queue` is the queue's name, for the error text.
     fn of_send(failure: &EntryFailure, queue: &str) -> Self {
         let why = failed("sqs:SendMessage", failure);
         let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);
@@ -58,7 +52,7 @@ impl NotDone {
     }
 }
 
-/// Returns true if SQS did not answer the call. The call may nevertheless have taken effect.
+/// Returns true if SQS did not answer. The call may still have taken effect.
 fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
@@ -74,15 +68,14 @@ pub(super) async fn send(
     answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
 }
 
-/// Performs an action on the dead-letters in a plan, and deletes the dead-letters that the action has stored elsewhere.
-/// `did` is the action's verb in the past tense, such as `redrove`.
+/// Performs an action on the dead-letters in a plan, and deletes those that were stored elsewhere. `did` is the verb
+/// in the past tense, such as `redrove`.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
     action: &A,
     did: &'static str,
 ) -> Result<Acted, Failure> {
-    // No dead-letter in the plan was sent after `newest`.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
     let mut run =
         Run { operator, picked, action, scan, tried: 0, met: 0, outcome: DeadLetterOutcome::default() };
@@ -101,7 +94,6 @@ struct Run<'a, A> {
     picked: &'a Picked,
     action: &'a A,
     scan: Scan<'a>,
-    /// The number of dead-letters on which the action was tried.
     tried: u64,
     /// The number of the plan's dead-letters that were received.
     met: usize,
@@ -127,7 +119,6 @@ impl<A: Action> Run<'_, A> {
         }
     }
 
-    /// Receives the next dead-letters in the plan, and prepares the action for them.
     async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, ScanEnd> {
         let room = (self.picked.dead_letters - self.tried) as usize;
         if room == 0 || self.met == self.picked.ids.len() {
@@ -147,9 +138,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Performs the action on dead-letters, and deletes the dead-letters that were stored elsewhere. If a deletion
-    /// fails, ends the work, because continuing would only create more copies. Where possible, also undoes the action
-    /// for the dead-letters that are known to stay in the queue.
+    /// Performs the action, and deletes the dead-letters that were stored elsewhere. If a deletion fails, ends the
+    /// work, because going on would only create more copies. Where possible, also undoes the action for dead-letters
+    /// that are known to stay in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
@@ -179,8 +170,8 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // The dead-letter is known to stay only if the deletion was denied or never tried. After any other failure,
-        // it may have been deleted: the answer to a first call may have been lost, even if a repeated call failed
+        // Only a deletion that was denied or never tried surely did not happen. After any other failure, the
+        // dead-letter may be gone: the answer to a first call may have been lost, even if a repeated call failed
         // because the credentials had expired.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
