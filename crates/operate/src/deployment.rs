@@ -1,4 +1,4 @@
-//! A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
+//! A deployment of Comeback, as read from AWS.
 
 pub mod find;
 pub mod queue;
@@ -22,41 +22,41 @@ use crate::rights::role_name;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The maximum number of functions to read at the same time. If a command read more, IAM's simulator and Lambda's API
-/// would throttle its calls.
+/// The maximum number of functions to read at the same time. With more, IAM's simulator and Lambda's API would
+/// throttle calls.
 pub const AT_A_TIME: usize = 8;
 
 /// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// The CloudFormation stack that owns the handler. `None` if no stack owns the handler.
+    /// The CloudFormation stack that owns the handler, if any.
     pub stack: Option<String>,
     /// The name of the handler, which is a Lambda function.
     pub handler: String,
-    /// The deployed version of Comeback, from the handler's tags. `None` if no tag contains the version, or if the tags
-    /// cannot be read.
+    /// The deployed version of Comeback, from the handler's tags. `None` if no tag contains it, or if the tags cannot
+    /// be read.
     pub version: Option<String>,
     /// The handler's ARN.
     pub handler_arn: FunctionArn,
     /// The ARN of the handler's role.
     pub role_arn: String,
-    /// The handler's timeout, after which Lambda stops an invocation.
+    /// The handler's timeout.
     pub timeout: Duration,
     /// The name of the handler's log group.
     pub log_group: String,
-    /// The lowest level of the handler's log lines that Lambda keeps, such as `WARN`; `None` if no level is set.
+    /// The lowest level of log lines that Lambda keeps, such as `WARN`. `None` if no level is set.
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
-    /// True if the handler's reserved concurrency is 0. Such a handler never runs.
+    /// True if the handler's reserved concurrency is 0, so it never runs.
     pub never_runs: bool,
-    /// The event source mapping that feeds the handler from the retry queue; `None` if the handler has no such mapping.
+    /// The event source mapping that feeds the handler from the retry queue.
     pub mapping: Option<Mapping>,
-    /// The queue in which failed events wait for their retries.
+    /// The queue where failed events wait for their retries.
     pub retry_queue: Queue,
     /// The queue for events that the handler no longer retries.
     pub dead_letter_queue: Queue,
-    /// The flags to add to a suggested command so that it uses the deployment's region and profile.
+    /// The flags that select the deployment's region and profile in a suggested command.
     pub place_flags: String,
 }
 
@@ -74,19 +74,18 @@ pub enum Stopped {
     NotFed,
 }
 
-/// The handler's treatment of events from a function that is not on the allow-list.
+/// What the handler does with events from a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
-    /// The handler dead-letters each event as `target_not_allowed` when it next receives the event, even during a
-    /// pause.
+    /// The handler dead-letters each event as `target_not_allowed` when it next receives it, even during a pause.
     DeadLettered,
-    /// The handler keeps the events and retries none of them, because the allow-list is empty.
+    /// The handler keeps the events and never retries them, because the allow-list is empty.
     Kept,
 }
 
 impl Unlisted {
-    /// The handler's treatment of events from the function `arn`; `None` if the handler retries them.
+    /// What the handler does with events from the function `arn`. `None` if it retries them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -95,7 +94,7 @@ impl Unlisted {
     }
 }
 
-/// The name that an operator uses for a deployment: its stack or, if no stack owns the handler, the handler.
+/// The operator's name for a deployment: its stack or, if no stack owns it, its handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
     /// The name of the stack.
@@ -105,7 +104,7 @@ pub enum DeploymentName {
 }
 
 impl DeploymentName {
-    /// Names a deployment by its stack or, if `stack` is `None`, by its handler.
+    /// Names a deployment.
     pub fn new(stack: Option<String>, handler: &str) -> Self {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
@@ -130,7 +129,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The name that an operator uses for the deployment.
+    /// The operator's name for the deployment.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
@@ -154,14 +153,13 @@ impl Deployment {
         }
     }
 
-    /// The text `shown`, marked as a reference to a function, so that a user interface can make it a link.
+    /// A reference to a function, which a user interface can make a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach the functions with these ARNs, and a hint for functions that moved to another stack.
-    /// For a function in another account or region, which this deployment cannot attach, the text says what to do
-    /// instead.
+    /// The commands that attach these functions, and a hint for functions that moved to another stack. This deployment
+    /// cannot attach a function in another account or region; for those, the text says what to do instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -176,18 +174,18 @@ impl Deployment {
         text![commands, " (if the function moved to another stack, see docs/attach.md)"]
     }
 
-    /// An AWS CLI command with the flags that select the deployment's region and profile.
+    /// An AWS CLI command for the deployment's region and profile.
     pub fn aws(&self, command: impl Display) -> String {
         aws(&self.place_flags, command)
     }
 
-    /// The retry policies of the handler, parsed from the handler's environment variables.
+    /// The retry policies, parsed from the handler's environment variables.
     ///
     /// # Errors
     ///
     /// Fails with the settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        // Lambda sets these two variables. The handler uses them to check that it is not its own target.
+        // Lambda sets these two variables. With them, the handler checks that it is not its own target.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
@@ -196,18 +194,17 @@ impl Deployment {
         Ok(policies.in_queue(&self.retry_queue.parsed_arn))
     }
 
-    /// The value of the handler's environment variable `POLICIES`; empty if it is not set.
+    /// The handler's environment variable `POLICIES`; empty if it is not set.
     pub fn policies_text(&self) -> &str {
         self.variables.get("POLICIES").map(String::as_str).unwrap_or_default()
     }
 
-    /// The value of the handler's environment variable `TARGET_FUNCTIONS`; empty if it is not set.
+    /// The handler's environment variable `TARGET_FUNCTIONS`; empty if it is not set.
     pub fn allow_list(&self) -> &str {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// The reason why the handler retries nothing, according to its settings and its event source mapping. `None` if
-    /// the handler retries events.
+    /// The reason why the handler retries nothing, as far as its settings and its event source mapping show.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)
@@ -220,15 +217,14 @@ impl Deployment {
         }
     }
 
-    /// A sentence that says why the handler retries nothing, and which command shows the fix. `None` if the handler
-    /// retries events.
+    /// A sentence with the reason from [`Self::stopped`] and the command that shows the fix.
     pub fn stopped_note(&self) -> Option<Text> {
         let why = self.stopped()?;
         let doctor = quoted(self.command(CommandName::Doctor, ["--short"]));
         Some(text![format!("Now {why}: "), doctor, " names the fix."])
     }
 
-    /// The entries of the allow-list in the handler's environment variable `TARGET_FUNCTIONS`.
+    /// The entries of the allow-list.
     pub fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
@@ -239,7 +235,7 @@ impl Deployment {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
 
-    /// Returns true if an entry of the allow-list matches the function, or any of its versions or aliases.
+    /// Returns true if an entry of the allow-list matches the function or any of its versions or aliases.
     pub fn retries(&self, function: &FunctionArn) -> bool {
         let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
         patterns.any(|pattern| {
@@ -248,7 +244,7 @@ impl Deployment {
         })
     }
 
-    /// Reads the stack that owns the handler. `None` if no stack owns the handler, or if the stack was deleted.
+    /// Reads the stack that owns the handler. `None` if no stack owns it, or if the stack was deleted.
     ///
     /// # Errors
     ///
@@ -260,8 +256,8 @@ impl Deployment {
         }
     }
 
-    /// The functions that match the allow-list and send their failed events to the retry queue. If no entry of the
-    /// allow-list contains a `*`, returns no functions and makes no calls to AWS.
+    /// The functions that match the allow-list and send their failed events to the retry queue. If no entry contains a
+    /// `*`, returns no functions and makes no calls to AWS.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -278,13 +274,13 @@ impl Deployment {
         found.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// The ARN of a function. Uses the handler's region and account if the name has none.
+    /// The ARN of a function. The handler's region and account are the defaults.
     pub fn arn_of(&self, function: &FunctionName) -> FunctionArn {
         let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The name of the SSM parameter that holds the pauses; `None` if the handler reads no pauses.
+    /// The name of the SSM parameter that holds the pauses. `None` if the handler reads no pauses.
     pub fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }
@@ -295,12 +291,12 @@ impl Deployment {
     }
 }
 
-/// An AWS CLI command with the flags that select a region and profile.
+/// An AWS CLI command for a region and profile.
 pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }
 
-/// The entries of a comma-separated list, without surrounding white space and without empty entries.
+/// The trimmed entries of a comma-separated list, without empty ones.
 pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
@@ -310,7 +306,7 @@ mod tests {
     use super::*;
 
     impl Deployment {
-        /// A test deployment with `orders` on its allow-list and without an event source mapping.
+        /// A deployment with `orders` on its allow-list and without an event source mapping.
         pub(crate) fn sample() -> Self {
             let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
             let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));

@@ -1,8 +1,7 @@
-//! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS
-//! directly.
+//! The doctor: numbered checks of a deployment, of its functions, and of functions that read SQS directly.
 //!
 //! The doctor first reads all facts, and then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with
-//! one finding for each check and each subject, such as a function. `docs/doctor.md` has a row for each check.
+//! one finding for each check and each subject, such as a function.
 
 pub mod checks;
 mod consumers;
@@ -30,32 +29,31 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::operator::Operator;
 
-/// Options for [`doctor`]: the checks to run and the findings to print. By default, all checks run.
+/// Options for [`doctor`]. By default, all checks run.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// The functions to check. If empty, all functions are checked. Otherwise, findings about the deployment itself are
-    /// printed only if they are problems.
+    /// The functions to check. If empty, all functions are checked. Otherwise, findings about the deployment itself
+    /// are printed only if they are problems.
     pub functions: Vec<FunctionName>,
     /// The [numbers](checks::number) of the checks to run. If empty, all checks run.
     pub only: Vec<&'static str>,
     /// The numbers of the checks to skip.
     pub skip: Vec<&'static str>,
-    /// True to print only problems: warnings and broken findings.
+    /// True to print only warnings and broken findings.
     pub is_short: bool,
     /// True to treat warnings as failures.
     pub is_strict: bool,
-    /// True to send the deployment's example function an event that fails once, and to wait until the handler has
-    /// retried the event.
+    /// True to send the example function an event that fails once, and to wait until the handler has retried it.
     pub probe: bool,
 }
 
-/// Runs the checks of a deployment and its functions, without changing anything. With [`Examination::probe`], also
-/// sends one event to the example function.
+/// Runs the checks without changing anything. With [`Examination::probe`], also sends one event to the example
+/// function.
 ///
 /// # Errors
 ///
 /// Fails if the deployment cannot be found, or if the event source mappings or the configuration of a named function
-/// cannot be read. If another fact cannot be read, each check that needs the fact returns a warning.
+/// cannot be read. If another fact cannot be read, each check that needs it returns a warning.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
     operator.interrupt.or(examine(operator, examination)).await
 }
@@ -122,7 +120,6 @@ mod tests {
         doctor(&operator, examination).await.unwrap()
     }
 
-    /// The numbers of the checks that found a problem.
     fn problems(diagnosis: &Diagnosis) -> Vec<&str> {
         let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > CheckOutcome::Ok);
         problems.map(|finding| finding.check.id).collect()

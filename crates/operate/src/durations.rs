@@ -8,8 +8,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Formats a duration for people to read, truncated to milliseconds if it is shorter than a minute, otherwise to
-/// seconds. A duration of 48 hours or more is split into days and smaller units.
+/// Formats a duration for people to read. It is truncated to milliseconds if it is shorter than a minute, otherwise to
+/// seconds. From 48 hours on, it has days.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
@@ -23,7 +23,7 @@ pub fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
-/// Rounds a number of seconds, and formats it with at most two units: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+/// Rounds and formats seconds with at most two units: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
 pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;
@@ -38,7 +38,7 @@ pub fn short(seconds: f64) -> String {
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
 }
 
-/// Formats a duration for a command line. [`read`] parses the result back to exactly the same duration.
+/// Formats a duration for a command line. [`read`] parses it back exactly.
 pub fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {

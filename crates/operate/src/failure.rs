@@ -1,4 +1,4 @@
-//! [`Failure`], the error type of this crate, with a variant for each exit code of the `comeback` command.
+//! The error type of this crate.
 
 use crate::text::Text;
 
@@ -14,7 +14,7 @@ use crate::text::Text;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub enum Failure {
-    /// Something that the work needs is missing, denied or unreachable. Exit code 1.
+    /// Something is missing, denied or unreachable. Exit code 1.
     CouldNot(Text),
     /// The request itself is invalid. Exit code 2.
     Refused(Text),
@@ -53,8 +53,7 @@ impl Failure {
         Self::Interrupted(text.into())
     }
 
-    /// The message for the operator. The commands in the message are typed values, so that the console can show them
-    /// as links.
+    /// The message for the operator. Its commands are typed values, so the console can show them as links.
     pub fn text(&self) -> Text {
         match self {
             Self::CouldNot(text) | Self::Refused(text) | Self::Undone(text) | Self::NotConfirmed(text) => {
@@ -76,7 +75,6 @@ impl Failure {
     }
 }
 
-/// Borrows a value that was read, or clones the failure of the read.
 pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }

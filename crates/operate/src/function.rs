@@ -22,7 +22,7 @@ pub struct FunctionName {
     pub name: String,
     /// The alias or version. `None` means the unqualified function, which may also be written as `NAME:$LATEST`.
     pub qualifier: Option<String>,
-    /// True if the name ends with `:$LATEST`. Such a name matches no alias or version.
+    /// True if the name ends with `:$LATEST`. It matches no alias or version.
     pub is_latest: bool,
 }
 
@@ -32,13 +32,13 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// The name without its qualifier. The result matches every version and alias of the function.
+    /// The name without its qualifier, which matches every version and alias.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }
 
-    /// Returns true if this name matches the function with the ARN `arn`. A name without a qualifier matches every
-    /// version and alias.
+    /// Returns true if this name matches the function `arn`. A name without a qualifier matches every version and
+    /// alias.
     pub fn names(&self, arn: &str) -> bool {
         arn.parse().is_ok_and(|other: Self| {
             self.name == other.name
@@ -74,7 +74,7 @@ impl FromStr for FunctionName {
     }
 }
 
-/// Returns true if `text` is the ARN `arn`, with or without a qualifier. `arn` itself must not have a qualifier.
+/// Returns true if `text` is `arn`, with or without a qualifier. `arn` itself must not have one.
 pub fn is_same_function(text: &str, arn: &str) -> bool {
     text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
 }
@@ -86,7 +86,7 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The name to use for a function in a suggested command. This is the ARN if the function is outside the account or
+/// The name to use for a function in a suggested command. It is the ARN if the function is not in the account and
 /// region of `home`, or if a command would parse the short name as an option.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
@@ -94,14 +94,13 @@ pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// The function's name with its alias or version, for display. The name omits `$LATEST`, which is Lambda's default.
+/// A function's name with its alias or version, for display. It omits `$LATEST`, which is Lambda's default.
 pub fn shown_name(arn: &str) -> &str {
     let name = short_name(arn);
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is outside the account or region of the handler `home`. Such a function cannot be
-/// attached.
+/// Returns true if a function is not in the account and region of the handler `home`. It cannot be attached then.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
@@ -115,10 +114,10 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
 }
 
-/// The key of the tag that CloudFormation sets to the name of a function's stack.
+/// The tag that CloudFormation sets to the name of a function's stack.
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
-/// A Lambda function that Comeback retries or could retry, with the function's settings.
+/// A Lambda function that Comeback retries or could retry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The function's name, without a qualifier.
@@ -133,18 +132,17 @@ pub struct Target {
     pub role_arn: String,
     /// The runtime, such as `python3.12`. `None` for a container image.
     pub runtime: Option<String>,
-    /// The function's timeout, after which Lambda stops an invocation.
+    /// The function's timeout.
     pub timeout: Duration,
     /// The settings for asynchronous invocations, by qualifier. The key `None` is the unqualified function.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// The reason why Comeback cannot retry this kind of function, and what to do instead. `None` if the function can
-    /// be retried.
+    /// The reason why Comeback cannot retry this kind of function, and what to do instead.
     pub unfit: Option<&'static str>,
     /// True if Lambda allows recursive loops for this function.
     pub recursion_allowed: bool,
-    /// The function's reserved concurrency. `None` if none is reserved.
+    /// The function's reserved concurrency, if any.
     pub reserved_concurrency: Option<u32>,
-    /// The ARN of the queue or topic in the function's own `DeadLetterConfig`. `None` if none is set.
+    /// The ARN of the queue or topic in the function's own `DeadLetterConfig`.
     pub dead_letter: Option<String>,
     /// The function's tags, by key.
     pub tags: BTreeMap<String, String>,
@@ -161,7 +159,7 @@ impl Target {
         Self::of(account, function, own).await
     }
 
-    /// Reads a function. Returns `None` if Lambda has no function with this name.
+    /// Reads a function. `None` if Lambda does not have it.
     ///
     /// # Errors
     ///
@@ -173,8 +171,8 @@ impl Target {
         }
     }
 
-    /// Reads the settings of the requested alias or version. `own` describes the unqualified function, and provides the
-    /// tags and the reserved concurrency.
+    /// Reads the settings of the requested alias or version. The tags and the reserved concurrency come from `own`,
+    /// the unqualified function.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -211,29 +209,27 @@ impl Target {
         })
     }
 
-    /// The function's ARN as it appears in invocation records. For the unqualified function, the ARN ends with
-    /// `:$LATEST`.
+    /// The function's ARN in invocation records. Without a qualifier, it ends with `:$LATEST`.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// The function's name, followed by `:` and the qualifier, if there is one.
+    /// The function's name and, after a `:`, the qualifier.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualified(&self.name, qualifier)
     }
 
-    /// The requested qualifier's settings for asynchronous invocations.
+    /// The settings for asynchronous invocations of the requested qualifier.
     pub fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
 
-    /// The name of the function's execution role, taken from the role's ARN.
+    /// The name of the execution role.
     pub fn role(&self) -> &str {
         role_name(&self.role_arn)
     }
 
-    /// The name of the CloudFormation stack that owns the function, taken from the function's tag. `None` if the
-    /// function has no such tag.
+    /// The name of the CloudFormation stack that owns the function, if any, from the function's tags.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }
@@ -256,13 +252,12 @@ fn unfit(configuration: &Configuration) -> Option<&'static str> {
     }
 }
 
-/// The name of the function's CloudWatch log group. If none is configured, Lambda writes to `/aws/lambda/NAME`.
+/// The function's CloudWatch log group. If none is configured, Lambda writes to `/aws/lambda/NAME`.
 pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// Advice at the end of an error about a missing deployment or function: how to select another stack, region or
-/// account.
+/// The end of an error about a missing deployment or function: how to select another stack, region or account.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 
@@ -282,7 +277,7 @@ mod tests {
     use super::*;
 
     impl Target {
-        /// An unattached test function named `orders`.
+        /// An unattached function.
         pub(crate) fn sample() -> Self {
             Self {
                 name: "orders".into(),

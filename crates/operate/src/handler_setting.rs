@@ -19,13 +19,13 @@ pub struct HandlerSetting {
     pub parameter: &'static str,
 }
 
-/// The allow-list: the functions that the handler may retry.
+/// The allow-list.
 pub const TARGET_FUNCTIONS: HandlerSetting =
     HandlerSetting { variable: "TARGET_FUNCTIONS", parameter: "TargetFunctions" };
 /// The retry policies for individual functions.
 pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
 
-/// The name of the stack parameter that sets an environment variable: `MaxAge` for `MAX_AGE`.
+/// The stack parameter that sets an environment variable: `MaxAge` for `MAX_AGE`.
 pub fn parameter_of(variable: &str) -> String {
     if variable == POLICIES.variable {
         return POLICIES.parameter.to_owned();
@@ -34,18 +34,18 @@ pub fn parameter_of(variable: &str) -> String {
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
-/// The maximum length of a stack parameter's value, in bytes.
+/// CloudFormation's limit for a parameter's value, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// The maximum size of a function's environment variables, in bytes, measured as one JSON object.
+/// Lambda's limit for a function's environment variables, in bytes of one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
-/// The place where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack
-/// owns the handler.
+/// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the
+/// handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
-    /// A parameter of the handler's stack. The field is the stack's name.
+    /// A parameter of this stack.
     Stack(String),
-    /// An environment variable of the handler. The field is the name of the handler's function.
+    /// An environment variable of this function.
     Function(String),
 }
 
@@ -62,26 +62,24 @@ pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns true if an entry of the allow-list names this function, with or without a qualifier. A pattern does not name
-/// a function.
+/// Returns true if an entry of the allow-list names this function, with or without a qualifier. A pattern does not.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// The total size of environment variables in bytes, as Lambda measures it. The limit is [`ENVIRONMENT_BYTES`].
+/// The size of environment variables in bytes, as Lambda measures it for [`ENVIRONMENT_BYTES`].
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The interval between checks of an update's state. The checks stop after half an hour.
+/// How often an update is checked. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of consecutive checks that may still show the stack as it was before the update. All of them
-/// together take one minute.
+/// The maximum number of checks in a row, one minute in all, that still see the stack as it was before the update.
 const CHECKS_UNSEEN: usize = 30;
 
-/// Reads the allow-list, edits it, and waits until the edit has taken effect. The list is read just before the edit,
-/// so that entries added by other operators are not lost.
+/// Reads the allow-list, edits it, and waits until the edit has taken effect. It is read just before the edit, so that
+/// entries added by other operators are not lost.
 pub async fn edit(
     account: &Account,
     place: &SettingPlace,
@@ -94,7 +92,7 @@ pub async fn edit(
     }
 }
 
-/// Waits until `check` returns `None`, which means that no update is under way.
+/// Waits until `check` returns `None`: no update is under way.
 async fn ended(
     account: &Account,
     interrupt: &Interrupt,
@@ -162,8 +160,8 @@ async fn edit_parameter(
     ended(account, interrupt, check).await
 }
 
-/// Fails if an allow-list has lost a character. CloudFormation returns `?` for each character that is not ASCII. A
-/// valid entry never contains `?`.
+/// Fails if an allow-list may have lost a character. CloudFormation returns `?` for each character that is not ASCII,
+/// and a valid entry never contains `?`.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
         return Ok(());
@@ -175,12 +173,11 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     )))
 }
 
-/// The progress of an update of a stack's allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Update {
     Done,
     GoesOn,
-    /// The stack looks the same as before the update, perhaps because CloudFormation is eventually consistent.
+    /// The stack looks the same as before the update: CloudFormation is eventually consistent.
     NotSeen,
     Failed,
 }
@@ -195,7 +192,7 @@ impl Update {
                     Self::NotSeen
                 }
             }
-            // CloudFormation accepts the next update only once it has cleaned up this one.
+            // CloudFormation accepts another update only once it has cleaned up this one.
             other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,
@@ -203,9 +200,9 @@ impl Update {
     }
 }
 
-/// CloudFormation's reason for the first failure in the stack's latest update.
+/// The first failure in the stack's latest update.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
-    // The newest event comes first. The update began with an event of the stack itself.
+    // Newest first. An event of the stack itself began the update.
     let events = account.aws.stack_events(name).await?;
     let events =
         events.iter().take_while(|event| !(event.is_of_stack && event.status == "UPDATE_IN_PROGRESS"));
@@ -219,7 +216,7 @@ async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
     stack.ok_or_else(|| Failure::could_not(format!("stack {name} no longer exists")))
 }
 
-/// The value of a stack's parameter. `None` if the stack does not have the parameter.
+/// The value of a stack's parameter, if the stack has it.
 pub fn parameter_value<'a>(stack: &'a Stack, key: &str) -> Option<&'a str> {
     stack.parameters.get(key).map(String::as_str)
 }
@@ -231,8 +228,7 @@ async fn edit_variable(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let handler = configuration(account, name).await?;
-    // If Lambda cannot decrypt the variables, it returns no variables. Writing this empty result back would remove all
-    // variables.
+    // If Lambda cannot decrypt the variables, it returns none. Writing that back would remove them all.
     if let Some(why) = handler.variables_error {
         return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
     }
@@ -244,7 +240,7 @@ async fn edit_variable(
     }
     // An empty list is written too, because the handler does not start without the variable.
     variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
-    // Because of the revision, Lambda refuses the write if the function has changed since it was read.
+    // With the revision, Lambda refuses the write if the function has changed since it was read.
     account.aws.set_variables(name, variables, handler.revision).await?;
     let check = async || match configuration(account, name).await?.update {
         UpdateStatus::InProgress => Ok(Some(format!("function {name}"))),

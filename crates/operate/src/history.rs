@@ -11,23 +11,22 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period of the data points read from CloudWatch. The counts in each [`Window`] are sums of these data points.
+/// The period of the data points from CloudWatch. Each [`Window`] adds them up.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Counts of arrivals, retries and dead-letters for the last 3 hours and the last 24 hours. CloudWatch's data is a few
-/// minutes late, so the last step of each window is incomplete.
+/// Counts for the last 3 hours and the last 24 hours. CloudWatch is a few minutes behind, so the last step of each
+/// window is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
-    /// The time when CloudWatch was read.
     at: Timestamp,
     last_3_hours: Window,
     last_24_hours: Window,
 }
 
-/// Counts over a window of time, in steps of equal length. A count is `None` if CloudWatch has no data.
+/// Counts in steps of equal length. `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
     /// The start of the first step.
@@ -35,7 +34,7 @@ struct Window {
     step_seconds: u64,
     /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.
     arrived: Option<Counts>,
-    /// Messages that were retried or moved: all messages deleted from the retry queue, minus the dead-lettered ones.
+    /// Messages that were retried or moved: those deleted from the retry queue, minus the dead-lettered ones.
     retried: Option<Counts>,
     /// Messages sent to the dead-letter queue, including imported dead-letters.
     dead_lettered: Option<Counts>,
@@ -44,7 +43,7 @@ struct Window {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Counts {
     total: u64,
-    /// One count for each step, oldest first.
+    /// For each step, oldest first.
     counts: Vec<u64>,
 }
 
@@ -78,7 +77,7 @@ impl History {
         })
     }
 
-    /// Lays out each window as a chart of counts over time.
+    /// Lays out each window as a chart.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
@@ -95,8 +94,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Sums the data points in each step of a window. `points` holds three metrics: messages sent to the retry queue,
-    /// messages deleted from the retry queue, and messages sent to the dead-letter queue.
+    /// Adds up the data points of each step. `points` are messages sent to the retry queue, messages deleted from it,
+    /// and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -114,15 +113,15 @@ impl Window {
         // CloudWatch may count a dead-letter in one step and the deletion of its message in another.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
-        // SQS reports no data for an unused queue, but the handler always polls the retry queue. The counts are
-        // therefore known if any metric has data.
+        // SQS reports nothing for an unused queue, but the handler always polls the retry queue. So the counts are
+        // known if any metric has data.
         let is_known = points.iter().any(|points| !points.is_empty());
         let [arrived, retried, dead_lettered] =
             [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
         Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
     }
 
-    /// The counts as a series to draw. `None` if CloudWatch has no data.
+    /// A chart of the counts. `None` if CloudWatch has no data.
     fn series(&self) -> Option<Series> {
         let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
         Some(Series {
@@ -148,8 +147,8 @@ mod tests {
     /// 15:47:20 on an arbitrary day. The last 5-minute step begins at 15:45, and the last 30-minute step at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Reads counts of arrivals, deletions and dead-letters. Each data point is a pair: the number of minutes
-    /// before 15:45, and the count.
+    /// Reads counts of arrivals, deletions and dead-letters. A data point is a number of minutes before 15:45, and a
+    /// count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

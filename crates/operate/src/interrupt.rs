@@ -1,16 +1,16 @@
-//! [`Interrupt`], an operator's signal to stop long-running work.
+//! [`Interrupt`], an operator's signal to stop.
 
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. The work checks for the signal between calls to AWS. Once the signal
-/// is raised, the work makes the dead-letters that it hid visible again, and reports what was done.
+/// An operator's signal to stop long-running work. The work checks it between calls to AWS. Once it is raised, the
+/// work makes the dead-letters that it hid visible again, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// A new interrupt, with a sender that raises the interrupt by sending `true`.
+    /// A new interrupt, with a sender that raises it by sending `true`.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (raise, raised) = watch::channel(false);
         (raise, Self(raised))

@@ -1,5 +1,5 @@
-//! The layout of a command's output. A question or a change describes its layout once, and the `comeback` command and
-//! the console both draw it.
+//! The layout of a command's output. A question or a change describes it once, and both the `comeback` command and the
+//! console draw it.
 
 use std::time::Duration;
 
@@ -24,10 +24,9 @@ pub enum Block {
     Series(Series),
     /// A table.
     Table(Table),
-    /// Events, the oldest first.
+    /// Events, oldest first.
     Timeline(Vec<Moment>),
-    /// The place for the answer's [`rows`](crate::Answer::rows), which are printed one per line under these column
-    /// headings.
+    /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings.
     Rows(Vec<&'static str>),
     /// A remark about the output. The `comeback` command prints it to standard error, after `note: `.
     Note(Text),
@@ -46,8 +45,7 @@ pub struct Moment {
     pub below: Vec<String>,
 }
 
-/// A table of text cells. A cell may contain a function, an event or a time as a typed value. Each row is printed on
-/// one line.
+/// A table of text cells. Each row is printed on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// The columns, from left to right.
@@ -61,23 +59,23 @@ pub struct Table {
 pub struct Column {
     /// The text at the top of the column.
     pub head: &'static str,
-    /// True if the cells are numbers, which are right-aligned.
+    /// True for numbers, which are right-aligned.
     pub is_number: bool,
 }
 
 /// A title with text beside it: `Waiting` with `12 events`, for example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The title to the left of the text, such as `Waiting`.
+    /// The title, such as `Waiting`.
     pub title: &'static str,
-    /// The count at the start of the text, and the separator after it. `None` if the text does not begin with a count.
-    /// The count is drawn in the [tone](Text::tone) of the first line.
+    /// A count at the start of the text, and the separator after it. It is drawn in the [tone](Text::tone) of the
+    /// first line.
     pub count: Option<(u64, &'static str)>,
     /// The text after the count, on one or more lines.
     pub lines: Vec<Text>,
 }
 
-/// One or more lines of a chart: counts over time, in steps of equal length.
+/// A chart of counts over time, in steps of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// The start of the first step.
@@ -89,17 +87,17 @@ pub struct Series {
 }
 
 impl Fact {
-    /// A fact whose text does not begin with a count.
+    /// A fact without a count.
     pub fn new(title: &'static str, lines: Vec<Text>) -> Self {
         Self { title, count: None, lines }
     }
 
-    /// A fact whose text begins with a count. If `rest` is not empty, it follows after a separator such as `, `.
+    /// A fact with a count. `rest` follows after a separator such as `, `, unless it is empty.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// The lines of the text, including the count.
+    /// The lines of the text, with the count.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
@@ -108,8 +106,7 @@ impl Fact {
         lines
     }
 
-    /// The rest of the first line after the count, including the separator. The text is empty if nothing follows the
-    /// count.
+    /// The separator and the text after the count on the first line. Empty if nothing follows the count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
@@ -120,7 +117,7 @@ impl Fact {
 }
 
 impl Series {
-    /// The number of steps. It is the same for every line.
+    /// The number of steps.
     pub fn steps(&self) -> usize {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }
@@ -130,7 +127,7 @@ impl Series {
         self.from.saturating_add(self.step * step as u32)
     }
 
-    /// The total duration of the series.
+    /// The length of all steps together.
     pub fn length(&self) -> Duration {
         self.step * self.steps() as u32
     }
@@ -149,7 +146,7 @@ impl Table {
         Self { columns: heads.map(Column::new).into(), rows: Vec::new() }
     }
 
-    /// Adds a column on the right, with a cell for each existing row.
+    /// Adds a column on the right.
     pub fn add(&mut self, head: &'static str, cells: impl IntoIterator<Item = Text>) {
         self.columns.push(Column::new(head));
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));

@@ -1,4 +1,4 @@
-//! Searches CloudWatch Logs, and reads the lines that the handler writes about messages.
+//! Searches CloudWatch Logs, and reads the handler's lines about messages.
 
 use comeback_engine::{LogLine, Timestamp, What};
 
@@ -6,15 +6,14 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The maximum length of an id to search for, in bytes. A request id is 36 bytes long, but an event key that the target
-/// function chose may be longer.
+/// The maximum length of a search term, in bytes. A request id has 36, but a target function may choose a longer event
+/// key.
 const LONGEST: usize = 256;
 
-/// The log levels that make a function leave out its INFO lines.
+/// The log levels without INFO lines.
 pub(crate) const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 impl<'a> LogFilter<'a> {
-    /// Selects all lines written to a log group since a given time.
     pub(crate) fn since(group: &'a str, since: Timestamp) -> Self {
         Self { group, pattern: None, since, until: None, stream: None }
     }
@@ -53,13 +52,13 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// Parses a line from the handler's log. Returns `None` unless the line is about an event.
+/// `None` unless the line is about an event.
 pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
 /// Returns true if the log line is about the message, the event or the invocation with this id. CloudWatch's filter
-/// also returns lines that contain the id elsewhere.
+/// also returns lines with the id elsewhere.
 pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
@@ -80,8 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A log line about the first message of event `k-1`, for tests. Each entry in `fields` adds a field to the line or
-    /// replaces one. A `null` removes the field.
+    /// A log line about the first message of event `k-1`. `fields` are added or replaced; `null` removes a field.
     pub(crate) fn test_line(fields: serde_json::Value) -> LogLine<'static> {
         let mut line = serde_json::json!({
             "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",

@@ -13,12 +13,11 @@ use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// The period of the data points to read. SQS writes a data point each minute, but sums over five minutes are available
-/// sooner and cost no more to read.
+/// The period of the data points. SQS writes one each minute, but sums over five minutes are available sooner and cost
+/// no more.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// CloudWatch's counts for the last hour. A count is `None` if CloudWatch has no data. CloudWatch's data is a few
-/// minutes late.
+/// CloudWatch's counts for the last hour. They are a few minutes behind. `None` if CloudWatch has no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
     /// Messages sent to the retry queue: failed events, and copies of moved messages.
@@ -31,7 +30,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Invocations of the handler that Lambda throttled.
     pub throttles: Option<f64>,
-    /// The age in seconds of the oldest message that was due: the maximum over the latest five minutes.
+    /// The age in seconds of the oldest due message, at its maximum in the latest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 
@@ -62,19 +61,19 @@ impl LastHour {
             invocations: sum(invocations),
             errors: sum(errors),
             throttles: sum(throttles),
-            // The maximum over the whole hour would still show a delay that is already over.
+            // The maximum over the whole hour would still show a delay that is over.
             oldest_due_seconds: ages.first().map(|(_, age)| *age),
         })
     }
 }
 
-/// The number of a function's failures that Lambda dropped because it could not send them to the failure destination.
-/// CloudWatch's metric is `DestinationDeliveryFailures`.
+/// The number of a function's failures that Lambda could not send to the failure destination. CloudWatch's metric is
+/// `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Failures dropped in the last 24 hours.
     pub in_24_hours: u64,
-    /// Failures dropped in the last 14 days. No event waits longer than that.
+    /// Failures dropped in the last 14 days, the longest that any event waits.
     pub in_14_days: u64,
 }
 
@@ -94,7 +93,7 @@ impl Dropped {
         let mut dropped = Self::default();
         for (at, sum) in points {
             dropped.in_14_days += *sum as u64;
-            // A data point counts as recent if its period ended within the last day.
+            // A period counts if it ended within the last day.
             if now.since(at.saturating_add(HOUR)) < DAY {
                 dropped.in_24_hours += *sum as u64;
             }
@@ -103,9 +102,8 @@ impl Dropped {
     }
 }
 
-/// The data points of a metric, newest first: the start of a period, and the value for that period.
+/// The data points of a metric, newest first: the start of a period, and its value.
 pub type Points = Vec<(Timestamp, f64)>;
-/// Selects a metric by its name, namespace and one dimension, with a statistic such as `Sum`.
 pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),
     name: &'a str,
@@ -114,7 +112,6 @@ pub(crate) const fn series<'a>(
     Series { namespace, dimension: (dimension, value), name, statistic }
 }
 
-/// Reads several metrics in one call.
 pub(crate) async fn points<const N: usize>(
     account: &Account,
     series: [Series<'_>; N],

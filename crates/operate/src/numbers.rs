@@ -1,12 +1,12 @@
-//! Formats counts, rounded numbers and rates of events, and parses numbers and rates.
+//! Formats and parses numbers and rates.
 
 use std::ops::RangeInclusive;
 
-/// The units of time for a rate, each with its length in seconds.
+/// The units of time for a rate, in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The accepted rates, in events per second. They range from one event in about three years to more than Lambda accepts
-/// in any region. Any other rate is rejected as a typo.
+/// The accepted rates, in events per second: from one event in about three years to more than Lambda accepts in any
+/// region. Any other rate is a typo.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.
@@ -48,12 +48,12 @@ pub fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     steps.into_iter().find(|&step| is_enough(step)).expect("BUG: no step is enough")
 }
 
-/// Parses a number such as `3` or `0.5`. The caller checks the range.
+/// Parses a number such as `3` or `0.5`. It may be out of the caller's range.
 pub fn read_number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number such as 3 or 0.5".into())
 }
 
-/// Parses a rate such as `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`. The result is in events per second.
+/// Parses a rate such as `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, into events per second.
 pub fn read_rate(text: &str) -> Result<f64, String> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
@@ -66,14 +66,14 @@ pub fn read_rate(text: &str) -> Result<f64, String> {
 /// Formats a rate for display: `1.58 a second`, `5,690 an hour`.
 pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
-    // The shortest unit of time with at least one event.
+    // The shortest unit with at least one event.
     let readable = UNITS.iter().zip(names).find(|((_, seconds), _)| per_second * seconds >= 1.0);
     let ((_, seconds), name) = readable.unwrap_or((&UNITS[3], names[3]));
     format!("{} {name}", rounded(per_second * seconds))
 }
 
-/// Formats a rate for a command line, as a whole number of events per unit of time: `20/m`. Uses the shortest unit that
-/// gives a number of at least ten, or days if no unit does.
+/// Formats a rate for a command line, as a whole number: `20/m`. Uses the shortest unit that gives at least ten, or
+/// days if none does.
 pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))

@@ -19,18 +19,18 @@ pub struct Operator {
     pub account: Account,
     /// The deployment to work on.
     pub which: Which,
-    /// The signal that stops long-running work.
+    /// Stops long-running work.
     pub interrupt: Interrupt,
-    /// The display that shows the progress of long-running work.
+    /// Shows the progress of long-running work.
     pub follow: Rc<dyn Follow>,
 }
 
-/// The operator's choice of a deployment, by its handler or its stack.
+/// The operator's choice of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The deployment whose retry handler is this function.
+    /// The deployment with this handler.
     Handler(FunctionName),
-    /// The deployment that this CloudFormation stack owns.
+    /// The deployment with this CloudFormation stack.
     Stack(String),
 }
 
@@ -49,12 +49,12 @@ impl Operator {
         Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
     }
 
-    /// The current time, from the account's clock.
+    /// The account's current time.
     pub fn now(&self) -> Timestamp {
         self.account.now()
     }
 
-    /// Looks up the deployment. The operator may interrupt the lookup.
+    /// Looks up the deployment, unless the operator interrupts.
     ///
     /// # Errors
     ///
@@ -67,15 +67,15 @@ impl Operator {
         self.interrupt.or(Deployment::find(&self.account, handler, stack)).await
     }
 
-    /// The first line of every command's output. It names the deployment, the account and the region.
+    /// The first line of every command's output.
     pub fn headline(&self) -> String {
         format!("{} in {}", self.which, self.account.place)
     }
 }
 
-/// Shows an operator the progress of a question or change that takes a long time.
+/// Shows the progress of work that takes a long time.
 pub trait Follow: fmt::Debug {
-    /// Shows the progress of the work. If the unit differs from the previous call's, a new stage has begun.
+    /// Shows the progress of a stage. A different unit than before begins a new stage.
     fn progress(&self, progress: Progress);
 
     /// Announces the next action, such as hiding dead-letters from other consumers.
@@ -93,7 +93,7 @@ pub struct Progress {
     pub unit: &'static str,
 }
 
-/// An implementation of [`Follow`] that shows nothing.
+/// Shows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 

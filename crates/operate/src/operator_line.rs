@@ -1,8 +1,8 @@
 //! The log line that records a change: who changed what, when and why, and how the change ended.
 //!
-//! These lines are in their own log stream in the handler's log group. Searches for events skip them, because they
-//! have no `key`, and their `action` is not one of the handler's. Metric filters skip them too, because they have no
-//! `level` and no `reason`.
+//! These lines have their own log stream in the handler's log group. Searches for events skip them, because they have
+//! no `key` and their `action` is not one of the handler's. Metric filters skip them, because they have no `level` and
+//! no `reason`.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};
@@ -11,29 +11,27 @@ use crate::account::Account;
 use crate::failure::Failure;
 use crate::operator::Operator;
 
-/// The log stream for the operators' lines, in the handler's log group.
+/// The operators' log stream in the handler's log group.
 pub const STREAM: &str = "operators";
 
-/// The `action` of an operator's log line. The handler's own lines never have this action.
+/// The `action` of an operator's line. The handler's lines never have it.
 const ACTION: &str = "operator";
-/// The format version of an operator's log line.
 const VERSION: u64 = 1;
-/// The maximum length of each list in a line: the flags, the functions and the keys.
+/// The maximum length of each list in a line.
 const MOST_NAMED: usize = 20;
 
-/// The part of an operator's log line that describes the change itself.
+/// A change, as an operator's log line describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
-    /// The flags that selected events or set times, such as `--error=Timeout*`. A `--payload` flag is recorded without
-    /// its value.
+    /// The flags that selected events or set times, such as `--error=Timeout*`. A `--payload` flag has no value here.
     #[serde(default)]
     pub flags: Vec<String>,
-    /// The functions that the change affected: ARNs or names, or `*` for every function. The log line lists only the
+    /// The functions that the change affected: ARNs or names, or `*` for every function. The log line has only the
     /// first twenty.
     pub functions: Vec<String>,
-    /// The keys of the events that the operator named. The list is empty if the operator named no events.
+    /// The keys of the events that the operator named, if any.
     pub keys: Vec<String>,
     /// The number of events, dead-letters or functions that the change affected. `None` if this kind of change has no
     /// count.
@@ -42,28 +40,27 @@ pub struct Activity {
     pub why: Option<String>,
 }
 
-/// Formats a command's flag for [`Activity::flags`].
+/// Formats a flag for [`Activity::flags`].
 pub fn flag(name: &str, value: &str) -> String {
     format!("--{name}={value}")
 }
 
-/// A log line about one change that an operator made.
+/// A log line about a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The time when the change ended.
     pub at: Timestamp,
     /// The user name or role session name of the operator.
     pub by: String,
-    /// The change, and the functions and events that it affected.
+    /// The change.
     #[serde(flatten)]
     pub activity: Activity,
     /// The outcome of the change.
     pub result: Completion,
-    /// The problem that ended the change or remains after it. `None` if everything was done.
+    /// The problem that ended the change or remains after it.
     pub problem: Option<String>,
 }
 
-/// The outcome of a change: success, or the kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
@@ -77,7 +74,7 @@ pub enum Completion {
     Failed,
 }
 
-/// The JSON members that every version of the line has.
+/// The members that every version of the line has.
 #[derive(Deserialize)]
 struct Head {
     v: u64,
@@ -117,7 +114,6 @@ impl Entry {
         }
     }
 
-    /// The log line as JSON.
     fn line(&self) -> String {
         let line = Line { v: VERSION, action: ACTION, entry: self };
         serde_json::to_string(&line).expect("BUG: a line is plain JSON")
@@ -139,11 +135,11 @@ impl Entry {
     }
 }
 
-/// Writes the line about a finished change. Creates the log stream if it does not exist.
+/// Writes the line about a finished change, and creates the log stream if it does not exist.
 ///
 /// # Errors
 ///
-/// Fails if the operator is not allowed to write to the log, or if the handler has no log group yet.
+/// Fails if the operator may not write to the log, or if the handler has no log group yet.
 pub async fn record(
     operator: &Operator,
     log_group: &str,
@@ -201,8 +197,7 @@ mod tests {
         let line = entry().line();
         assert_eq!(LogLine::read(&line), Err(NotALine::Other));
         assert_eq!(crate::log::event_line(&line), None);
-        // Metric filters, queries and searches of the handler's log look for these members, so the line must not have
-        // them.
+        // Metric filters, queries and searches of the handler's log look for these members.
         let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
         for member in ["key", "level", "reason", "remedy", "message_id", "target"] {
             assert!(!members.contains_key(member), "{member}");

@@ -9,11 +9,11 @@ use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
 
-/// The key of the handler's tag that contains Comeback's version. The template and the CDK construct set this tag.
+/// The handler's tag with Comeback's version. The template and the CDK construct set it.
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment whose handler processes the messages in a queue. `None` if no retry handler reads the queue.
+    /// The deployment that reads a queue. `None` if no retry handler reads it.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);

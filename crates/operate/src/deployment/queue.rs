@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden from other readers, unless a command makes it visible earlier. A
-/// command reads 100,000 dead-letters in a few minutes. A longer time would only keep dead-letters hidden longer after
-/// a command has been killed. If a slow command is still running when a dead-letter becomes visible, the command
-/// receives the dead-letter again, which hides it again.
+/// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. A command reads
+/// 100,000 dead-letters in a few minutes, and a longer time would keep them hidden longer after a killed command. If a
+/// slow command is still running when a dead-letter becomes visible, the command receives the dead-letter again, which
+/// hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.
@@ -31,7 +31,7 @@ impl Queue {
         Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
     }
 
-    /// Finds the queue with this URL. Returns `None` if the queue does not exist.
+    /// Finds the queue with this URL. `None` if it does not exist.
     pub async fn of_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
@@ -41,26 +41,24 @@ impl Queue {
         Self::new(url, arn).map(Some)
     }
 
-    /// Finds the queue with this ARN. Returns `None` if the queue does not exist.
+    /// Finds the queue with this ARN. `None` if it does not exist.
     pub async fn of_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()
     }
 
-    /// The queue's name, which is the last part of the queue's ARN.
+    /// The queue's name.
     pub fn name(&self) -> &str {
         &self.parsed_arn.name
     }
 }
 
-/// The failure to report if a deployment's queue does not exist.
 pub(super) fn no_queue(name: &str) -> Failure {
     let how = "create it again, or name another where the deployment is defined";
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// Reads attributes of a queue, and returns their values in the order of `names`. The value of an attribute that the
-/// queue lacks is `None`.
+/// Reads attributes of a queue, in the order of `names`. `None` for an attribute that the queue lacks.
 ///
 /// # Errors
 ///
@@ -74,7 +72,7 @@ pub async fn attributes<const N: usize>(
     Ok(names.map(|name| attributes.get(name).cloned()))
 }
 
-/// Parses an ARN that AWS returned. If the ARN is invalid, fails with an error that names it.
+/// Parses an ARN that AWS returned. The error names the ARN.
 pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
@@ -82,11 +80,11 @@ pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
 /// The approximate numbers of messages in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Depth {
-    /// The number of visible messages, which can be received now.
+    /// The number of messages that can be received now.
     pub visible: u64,
-    /// The number of hidden messages, which were received and are not yet visible again.
+    /// The number of hidden messages.
     pub in_flight: u64,
-    /// The number of delayed messages, which were sent with a delay and are not yet visible.
+    /// The number of messages that were sent with a delay and are not yet visible.
     pub delayed: u64,
 }
 
@@ -109,24 +107,24 @@ impl Depth {
         Ok(Self { visible, in_flight, delayed })
     }
 
-    /// The total number of messages in the queue.
+    /// The number of all messages.
     pub const fn total(&self) -> u64 {
         self.visible + self.in_flight + self.delayed
     }
 }
 
-/// A customer-managed KMS key that encrypts a queue.
+/// A customer-managed KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// The key's ARN or, if the key does not exist, the queue's attribute `KmsMasterKeyId`.
+    /// The key's ARN. If the key does not exist, the queue's attribute `KmsMasterKeyId`.
     pub arn: String,
-    /// The key's state, such as `Enabled`; `None` if the key does not exist.
+    /// The key's state, such as `Enabled`. `None` if the key does not exist.
     pub state: Option<String>,
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key, because
-    /// everyone who may use SQS may use such a key.
+    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. `None` if AWS manages the key: everyone who may
+    /// use SQS may use such a key.
     ///
     /// # Errors
     ///
@@ -142,7 +140,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use the key, whatever permissions they have. `None` if the key is usable.
+    /// The reason why nobody can use the key, whatever permissions they have.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

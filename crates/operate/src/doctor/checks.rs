@@ -1,4 +1,4 @@
-//! The table of the doctor's checks, with their numbers.
+//! The table of the doctor's checks.
 
 use serde::Serialize;
 
@@ -11,13 +11,13 @@ use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
-/// A check that the doctor runs. A check keeps its number forever, and no other check ever gets this number.
-/// `docs/doctor.md` has a row for each check.
+/// A check that the doctor runs. Its number is never used for another check. `docs/doctor.md` has a row for each
+/// check.
 #[derive(Debug, Serialize)]
 pub struct Check {
     /// The check's number, such as `CB012`.
     pub id: Text,
-    /// The key of the area that the check belongs to, such as `mapping` or `queues`.
+    /// The key of the check's area, such as `mapping` or `queues`.
     pub group: Text,
     /// The required state, such as "the batch size is 10".
     pub title: Text,
@@ -25,21 +25,21 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// The code that judges the facts for a check. There is a variant for each kind of subject, such as a function.
+/// The function that judges the facts, by kind of subject.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
-    /// Judges one permission of the handler's role. The table `OF_HANDLER` lists the permissions by check number.
+    /// Judges one permission of the handler's role. `OF_HANDLER` lists the permissions by check number.
     Role,
     Function(fn(&Facts, &CheckedFunction) -> Judged),
-    /// Runs once for each alias, version or unqualified function that the doctor checks.
+    /// Runs for each alias, version or unqualified function.
     QualifiedFunction(fn(&Facts, &Attachment) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The number of the check that tests whether the handler may invoke a function. For a function on the allow-list, this
-/// check also runs before the function is attached and while it is being detached.
+/// The check that the handler may invoke a function. For a function on the allow-list, it also runs before the
+/// function is attached and while it is being detached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 
@@ -156,7 +156,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// The checks in `only` (all checks if `only` is empty), except those in `skip`.
+/// If `only` is empty, selects all checks except those in `skip`.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }
@@ -179,7 +179,6 @@ mod tests {
         assert!(CHECKS.iter().all(|check| check.id.starts_with("CB") && is_number(check.id)));
     }
 
-    /// Compares the first two columns of the table in `docs/doctor.md` with the numbers and titles of the checks.
     #[test]
     fn the_page_has_a_row_for_each_check() {
         let page = std::fs::read_to_string(PAGE).unwrap();

@@ -1,5 +1,5 @@
-//! Checks of functions that read SQS directly with the package `comeback-sqs`. These checks read settings that the
-//! package cannot read, because it runs inside the function.
+//! Checks of functions that read SQS directly with `comeback-sqs`. That package cannot read these settings itself,
+//! because it runs inside the function.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::text::{Text, shell};
 
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
-/// The maximum value of `maxReceiveCount` that SQS accepts.
+/// SQS's limit for `maxReceiveCount`.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// The approximate time that a FIFO queue takes to deliver a message [`MAX_RECEIVE_COUNT`] times, with the default
-/// `max_backoff`.
+/// How long a FIFO queue takes to deliver a message [`MAX_RECEIVE_COUNT`] times with the default `max_backoff`,
+/// approximately.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
@@ -146,9 +146,8 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// The name of the policy that a suggested command adds to a role. The name ends with the event source mapping's id,
-/// because several functions may share a role. The function's and the queue's names together would also be unique, but
-/// might be too long for a policy name.
+/// The name of the policy that a suggested command adds to a role. It contains the event source mapping's id, because
+/// several functions may share a role. The names of the function and the queue might be too long for a policy name.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

@@ -1,4 +1,4 @@
-//! The diagnosis of a deployment: all of the doctor's findings, printed by area.
+//! All of the doctor's findings, printed by area.
 
 use serde::Serialize;
 
@@ -11,32 +11,29 @@ use crate::numbers::counted;
 use crate::text;
 use crate::text::{Piece, Text, Tone};
 
-/// The result of [`doctor`](crate::doctor::doctor): all findings about a deployment.
+/// The result of [`doctor`](crate::doctor::doctor).
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
     /// True if no finding is broken. In strict mode, a warning also makes the deployment unhealthy.
     pub healthy: bool,
-    /// The findings, in the order of the checks' numbers.
+    /// In the order of the checks' numbers.
     pub checks: Vec<Finding>,
-    /// The first line of the printed diagnosis. It names the deployment.
+    /// The first line of the printed diagnosis.
     #[serde(skip)]
     pub(super) heading: String,
-    /// True if warnings count as failures.
     #[serde(skip)]
     pub(super) is_strict: bool,
     #[serde(skip)]
     pub(super) shown: Shown,
 }
 
-/// The findings to print. Warnings and broken findings are always printed.
+/// The findings to print. Problems are always printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// All findings.
     #[default]
     All,
     /// All findings about functions, and only problems about anything else.
     OfFunctions,
-    /// Only problems.
     Problems,
 }
 
@@ -54,7 +51,7 @@ impl Diagnosis {
             }
     }
 
-    /// One line with the number of findings for each outcome and the names of the broken findings.
+    /// One line with the number of findings by outcome and the names of the broken ones.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
         let warnings = counted(count(CheckOutcome::Warning), "warning", "warnings");
@@ -80,8 +77,6 @@ pub fn area(group: &str) -> &str {
 }
 
 impl Answer for Diagnosis {
-    /// Lists the findings by area, each with its consequence and its fix. The last line is the
-    /// [summary](Self::summary).
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         layout.line(&self.heading);
@@ -124,7 +119,6 @@ fn lay_out(finding: &Finding, layout: &mut Layout) {
     }
 }
 
-/// Splits text at its line breaks.
 fn lines(text: &Text) -> Vec<Text> {
     let mut lines = vec![Text::default()];
     for span in text.spans() {

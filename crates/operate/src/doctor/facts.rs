@@ -1,4 +1,4 @@
-//! The facts about a deployment that the checks judge. All facts are read once, concurrently.
+//! The facts that the checks judge. All are read once, concurrently.
 
 pub(crate) mod consumers;
 pub(crate) mod functions;
@@ -27,7 +27,7 @@ use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
-/// The facts that the checks judge. Each `Result` is either the fact, or the reason why the fact could not be read.
+/// The facts that the checks judge. A `Result` is the fact, or the reason why it could not be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -37,33 +37,32 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
-    /// The handler's log group. `None` if the log group does not exist yet.
+    /// `None` if the log group does not exist yet.
     pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) unreadable_pauses: Option<UnreadablePauses>,
     pub(crate) rights: HandlerRights,
-    /// The parameters of the deployment's CloudFormation stack. Empty if no stack owns the deployment.
+    /// Empty if no stack owns the deployment.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<CheckedFunction>,
-    /// `Ok`, or the reason why the functions that match the allow-list's patterns could not be listed.
+    /// The reason if the functions that match the allow-list's patterns could not be listed.
     pub(crate) matched: Result<(), Failure>,
 }
 
-/// A pauses parameter whose text the handler cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadablePauses {
     pub(crate) parameter: String,
     pub(crate) problem: String,
     /// True if a newer version of Comeback wrote the text.
     pub(crate) is_newer: bool,
-    /// The number of the newest readable version. `None` if SSM keeps no readable version.
+    /// The number of the newest readable version. `None` if SSM keeps none.
     pub(crate) last_readable: Option<i64>,
 }
 
 impl UnreadablePauses {
-    /// Reads the parameter's history. Returns `None` if the parameter's current text is readable.
+    /// `None` if the parameter's current text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
@@ -84,19 +83,18 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
-/// The allow-list in the stack's parameter. Empty if the parameter cannot be read or does not exist.
+/// The allow-list in the stack's parameter. Empty if it cannot be read or does not exist.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()
 }
 
 impl Facts {
-    /// Returns true if the allow-list in the stack's parameter names this function.
     pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Leaves out every function that reads SQS directly, unless it is also attached or on the allow-list.
+    /// Leaves out functions that read SQS directly, unless they are also attached or on the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {
@@ -121,10 +119,10 @@ impl Facts {
         );
         let list_owner = &ListOwner::of(&deployment, stack.as_ref().ok().and_then(Option::as_ref));
         let parameters = stack.map(|stack| stack.map(|stack| stack.parameters).unwrap_or_default());
-        // The stack's list is needed too, because somebody may have removed a function from the handler's list by hand.
+        // The stack's list is needed too, because somebody may have changed the handler's list by hand.
         let listed = stacks_list(&parameters);
         let key = &seen(&retry_queue).and_then(|queue| queue.key.clone());
-        // The queues are read first, because the permissions to use their keys are read next.
+        // The queues come first: which permissions to check depends on their keys.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             account.aws.mappings_of_function(&deployment.handler),

@@ -12,13 +12,13 @@ use crate::function::FunctionName;
 use crate::text;
 use crate::text::Text;
 
-/// The result of running one check on one subject: the deployment, a function, or an alias or version.
+/// The result of one check on one subject: the deployment, a function, or an alias or version.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     /// The check that ran.
     #[serde(flatten)]
     pub check: &'static Check,
-    /// The name of the function, alias or version. `None` if the check is about the whole deployment.
+    /// The name of the function, alias or version. `None` if the subject is the deployment.
     pub about: Option<String>,
     /// The outcome of the check, with the facts behind it.
     #[serde(flatten)]
@@ -26,13 +26,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The finding's name: the check's number, followed by the function's name if the check is about a function, as in
-    /// `CB102 orders`.
+    /// The check's number and, if the check is about a function, the function's name, as in `CB102 orders`.
     pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts found. If the outcome is not a problem, the text begins with the state that the check requires.
+    /// The facts found. Unless the outcome is a problem, the text begins with the state that the check requires.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
         match self.judgement.outcome > CheckOutcome::Ok {
@@ -42,9 +41,9 @@ impl Finding {
     }
 }
 
-/// Runs these checks on the deployment, on the functions in `named` (or all functions if `named` is empty), and on the
-/// functions that read SQS directly. `facts` is `None` if there is no deployment. If a fact could not be read, each
-/// check that needs the fact returns a warning.
+/// Runs checks on the deployment, on the functions in `named` (on all if it is empty), and on functions that read SQS
+/// directly. `facts` is `None` if there is no deployment. If a fact could not be read, each check that needs it
+/// returns a warning.
 pub(super) fn findings(
     facts: Option<&Facts>,
     named: &[FunctionName],
@@ -96,12 +95,10 @@ pub(super) fn findings(
     findings
 }
 
-/// The number of findings with this outcome.
 pub(super) fn count(findings: &[Finding], outcome: CheckOutcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Returns true if no finding is broken and, when `strict` is true, no finding is a warning.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { CheckOutcome::Ok } else { CheckOutcome::Warning })

@@ -21,20 +21,17 @@ use crate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// An AWS CLI command, with the flags that select the deployment's region and profile.
 pub(crate) fn aws(deployment: &Deployment, command: impl Display) -> Text {
     shell(deployment.aws(command))
 }
 
-/// The command that updates an event source mapping with these flags.
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> Text {
     let command = format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid);
     aws(&facts.deployment, command)
 }
 
-/// The command that makes `MAXIMUM_CONCURRENCY` match a mapping with provisioned pollers. `invocations` is the total
-/// concurrency of the pollers. If this concurrency exceeds the setting's range, the command lowers the number of
-/// pollers instead.
+/// The command that sets `MAXIMUM_CONCURRENCY` to the number of concurrent `invocations` of a mapping with provisioned
+/// pollers. If the setting's range is too small, the command lowers the number of pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -44,13 +41,12 @@ pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) ->
     self::mapping(facts, mapping, format!("--provisioned-poller-config MaximumPollers={pollers}"))
 }
 
-/// The command that sets attributes of a queue.
 pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display) -> Text {
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. Once a key's deletion has been cancelled,
-/// the key must also be enabled; the doctor suggests this second command in its next run.
+/// The command that makes a queue's key usable again, or replaces it. A key whose deletion was cancelled must also be
+/// enabled; the doctor suggests that in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -61,23 +57,21 @@ pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> 
     }
 }
 
-/// The command that sets the retry queue's redrive policy: after 1,000 receives, SQS moves a message to the dead-letter
-/// queue.
+/// The command that makes SQS move a message to the dead-letter queue after 1,000 receives.
 pub(crate) fn redrive(deployment: &Deployment) -> Text {
     let dead = &deployment.dead_letter_queue.arn;
     let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
     queue(deployment, &deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
 }
 
-/// The command that updates the handler's configuration with these flags.
 pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     let handler = &deployment.handler;
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes settings of the handler. If a value came from a stack parameter, the command changes this
-/// parameter, because the next deployment of the stack would undo any other change. AWS refuses a second update while
-/// the first is in progress, so the doctor suggests the remaining values in its next run.
+/// The command that changes settings of the handler. It changes the stack parameter that a value came from, because
+/// the stack's next deployment would undo any other change. AWS refuses a second update while the first is in
+/// progress, so the doctor suggests the remaining values in its next run.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -106,26 +100,24 @@ fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     stack_parameters(deployment, stack, parameters, &of_stack)
 }
 
-/// The command that changes one setting of the handler, or the stack parameter from which the setting came.
 pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
 
-/// The command that replaces settings that the handler refuses. If somebody changed a setting by hand, the command
-/// restores the stack's value.
+/// The command that replaces settings that the handler refuses. A value changed by hand is set back to the stack's
+/// value.
 pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
         // The template adds its example function to TARGET_FUNCTIONS, and omits BASE_BACKOFF and MAX_BACKOFF if
-        // BACKOFFS is set. These variables may therefore differ from the stack's parameters even if nobody changed
-        // them by hand.
+        // BACKOFFS is set. So these variables may differ from the stack's parameters although nobody changed them by
+        // hand.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
         let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
-        // The text of POLICIES is shown in full, so that the operator keeps the other entries when correcting one
-        // entry.
+        // The text of POLICIES is shown in full, so that the operator keeps its other entries.
         let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
         (name, by_hand.map_or(edited, String::as_str))
     });
@@ -160,9 +152,9 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes some of the handler's environment variables, and keeps the others. Returns an instruction
-/// in words if the handler also has a variable that is not a setting. A command would either print the value of this
-/// variable, which may be a secret, or remove the variable.
+/// The command that changes some of the handler's environment variables, and keeps the others. It is an instruction in
+/// words if the handler also has a variable that is not a setting: a command would print its value, which may be a
+/// secret, or remove it.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -180,13 +172,12 @@ pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Te
     handler(deployment, format!("--environment {}", command_line([&*environment])))
 }
 
-/// The command that removes a function's reserved concurrency.
 pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that restores the last readable version of the pauses parameter. If no version is readable, the command
-/// writes a parameter without pauses.
+/// The command that restores the last readable version of the pauses parameter. Without a readable version, it writes
+/// a parameter without pauses.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -194,8 +185,8 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// The command that attaches a function, or repairs its attachment. If another deployment retries the function, the
-/// command moves it to this one.
+/// The command that attaches a function or repairs its attachment. It moves the function here if another deployment
+/// retries it.
 pub(crate) fn attach(attachment: &Attachment) -> Text {
     let Attachment { deployment, target, .. } = attachment;
     let (arn, home) = (target.invoked_arn(), &deployment.handler_arn);
@@ -206,19 +197,17 @@ pub(crate) fn attach(attachment: &Attachment) -> Text {
     deployment.command(CommandName::Attach, std::iter::once(command_name(&arn, home)).chain(flag)).into()
 }
 
-/// The argument that names a function in an AWS CLI command: the function's name, or its ARN if the function is in
-/// another account or region.
+/// The function in an AWS CLI command: its name, or its ARN if it is in another account or region.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }
 
-/// The command that detaches a function. `arn` may have a qualifier.
+/// `arn` may have a qualifier.
 pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
     let name = command_name(arn, &facts.deployment.handler_arn);
     facts.deployment.command(CommandName::Detach, [name]).into()
 }
 
-/// The command that prints the handler's ERROR lines from the last 24 hours.
 pub(crate) fn read_errors(facts: &Facts) -> Text {
     aws(
         &facts.deployment,

@@ -1,4 +1,4 @@
-//! Checks of the attached functions: their settings and failure destinations.
+//! Checks of the attached functions.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // Leaves out functions that only the stack's list names: somebody has removed them from the handler's list by hand.
-    // Check CB108 reports such functions.
+    // Check CB108 reports functions that only the stack's list names. Somebody has removed them from the handler's
+    // list by hand.
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -37,7 +37,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
 }
 
 /// Checks that each entry of `NON_RETRYABLE_ERRORS` can match an error of at least one function. Fails if a function
-/// could not be read, because an entry might match that function's errors.
+/// could not be read: an entry might match its errors.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -88,7 +88,7 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, but is attached, named by the operator, or on the allow-list.
+/// Judges an alias or version that does not exist, although it is attached or named.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -100,9 +100,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the handler's allow-list allows the function, or if the stack's parameter names the function. If
-/// only the parameter names the function, `attach` cannot repair the permission to invoke the function, and refers to
-/// check CB109.
+/// Returns true if the handler's allow-list or the stack's parameter allows the function. If only the parameter does,
+/// `attach` cannot repair the permission to invoke the function, and refers to check CB109.
 pub(crate) fn is_allowed(facts: &Facts, function: &CheckedFunction, attachment: &Attachment) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&attachment.target.invoked_arn())
 }
@@ -111,8 +110,8 @@ fn is_of_stack(facts: &Facts, function: &CheckedFunction) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// Judges a function that is being detached or moved to another deployment. Returns `None` if the function still sends
-/// failures to this deployment's retry queue, or is not being detached or moved.
+/// Judges a function that is being detached or moved to another deployment. `None` for any other function, or if it
+/// still sends failures to this deployment's retry queue.
 pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -142,7 +141,7 @@ pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judge
     ))
 }
 
-/// Checks that recursive loops are allowed. The step [`Attachment::allow_recursion`] of `attach` allows them.
+/// Checks that recursive loops are allowed, as [`Attachment::allow_recursion`] does.
 pub(crate) fn recursion(facts: &Facts, function: &CheckedFunction) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |_| {
@@ -220,7 +219,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &CheckedFunction) -> Judg
     })
 }
 
-/// The problem that currently makes Lambda drop the function's failed events. `None` if the checks find none.
+/// A problem that currently makes Lambda drop the function's failed events.
 fn cause_of_drops(facts: &Facts, function: &CheckedFunction) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.attachments.iter().filter(|attachment| attachment.other().is_none());
@@ -237,7 +236,7 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-/// Checks that failed events go to the retry queue. The step [`Attachment::redirect`] of `attach` sends them there.
+/// Checks that failed events go to the retry queue, as [`Attachment::redirect`] sets up.
 pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     if let Some(other) = attachment.other() {
         return Ok(warning(
@@ -253,14 +252,14 @@ pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if `attach` needs no such
-/// step, or if the step keeps the setting.
+/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` without such a step or
+/// change.
 fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<String> {
     let differences = step?.differences(&attachment.target);
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
 }
 
-/// Checks that Lambda makes no retries of its own. The step [`Attachment::redirect`] of `attach` turns them off.
+/// Checks that Lambda makes no retries of its own. [`Attachment::redirect`] turns them off.
 pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
     Ok(match change(attachment, attachment.redirect(), "retries") {
@@ -269,11 +268,11 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` that causes no warning. Most throttling lasts less than ten minutes, and ten
-/// minutes is short compared with the backoff that follows.
+/// The largest `MaximumEventAgeInSeconds` without a warning. Most throttling lasts less than these ten minutes, which
+/// are short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
-/// Checks that the maximum event age is at most `SHORT_AGE`. The step [`Attachment::redirect`] of `attach` lowers it.
+/// Checks that the maximum event age is at most `SHORT_AGE`. [`Attachment::redirect`] lowers it.
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     if let Some(age) = attachment.target.settings().event_age.filter(|age| *age <= SHORT_AGE) {
         return Ok(ok(format!("{age} s")));
@@ -288,20 +287,20 @@ pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The prefixes of error types such as `Sandbox.Timedout` and `Runtime.ExitError`, which Lambda itself reports for
-/// every runtime.
+/// The prefixes of error types that Lambda itself reports for every runtime, such as `Sandbox.Timedout` and
+/// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or the simple name of
-/// such an error type. Returns true for every unknown runtime.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or its simple name. Any
+/// entry can match in an unknown runtime.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-            // Python reports the name of the class, without its module.
+            // Python reports the name of the class without its module.
             "python" => is_name,
             // Java reports the name of the class with its package, such as `com.acme.Orders$RetryAfter`.
             "java" => |c| is_name(c) || matches!(c, '.' | '$'),
-            // Ruby reports `Function<Acme::RetryAfter>`. An entry may also consist of only `Acme::RetryAfter`.
+            // Ruby reports `Function<Acme::RetryAfter>`. An entry may also be just `Acme::RetryAfter`.
             "ruby" => |c| is_name(c) || matches!(c, '<' | '>' | ':'),
             _ => return true,
         };
@@ -313,7 +312,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character, of any alphabet, that may occur in a class name.
+/// Returns true for a character of a class name, of any alphabet.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

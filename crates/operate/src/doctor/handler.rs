@@ -83,8 +83,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD, the only class that CloudWatch can search. If AWS reports
-/// no class for a group, the group is of class STANDARD.
+/// Warns if the handler's log group is not of class STANDARD, the only one that CloudWatch can search. It is also the
+/// class of a group for which AWS reports none.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -104,10 +104,10 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     })
 }
 
-/// The smallest `MaximumPollers` that Lambda accepts.
+/// Lambda's minimum for `MaximumPollers`.
 const FEWEST_POLLERS: u64 = 2;
 
-/// Warns if the handler, at its highest concurrency, would use more than half of the account's unreserved concurrency.
+/// Warns if the handler could use more than half of the account's unreserved concurrency.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();
@@ -198,7 +198,6 @@ fn lines(texts: impl IntoIterator<Item = Text>) -> Text {
     Text::joined(texts, "\n")
 }
 
-/// The command that shows the cause of an alarm.
 fn find_cause(facts: &Facts, watched: &Watched) -> Text {
     let command = |name, words: &[&str]| facts.deployment.command(name, words.iter().copied()).into();
     let doctor = |checks| command(CommandName::Doctor, &["--only", checks]);
@@ -244,9 +243,8 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// The commands that make silent alarms notify somebody. If an alarm's actions are disabled, a command enables them. If
-/// an alarm has no actions, a command adds an SNS topic, either through a stack parameter or, if `attach` created the
-/// alarm, by attaching the alarm's function again.
+/// The commands that make silent alarms notify somebody. They enable disabled actions. An alarm without actions gets
+/// an SNS topic, through a stack parameter or, if `attach` created the alarm, by attaching its function again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
@@ -321,7 +319,7 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     ))
 }
 
-/// Describes a pause, as in `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
+/// Such as `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
 fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),
@@ -332,7 +330,7 @@ fn in_words(pause: &Pause) -> String {
     format!("{target} since {}{by}{why}", pause.from)
 }
 
-/// The argument of `comeback resume` that ends the pause of `target`.
+/// The argument of `comeback resume` that ends the pause.
 fn resumed(target: &PauseTarget) -> String {
     match target {
         PauseTarget::All => "--all".to_owned(),

@@ -1,4 +1,4 @@
-//! The judgement that a check derives from the facts.
+//! The judgement of a check.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::alarms::TopicArn;
 use crate::failure::Failure;
 use crate::text::{Piece, Text};
 
-/// The placeholder, in a fix, for the ARN of the SNS topic that the operator chooses.
+/// The placeholder in a fix for the ARN of an SNS topic.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
 /// The possible outcomes of a check, from best to worst.
@@ -23,22 +23,21 @@ pub enum CheckOutcome {
     Broken,
 }
 
-/// The result of a check: its outcome, the facts found, and the fix for the problem.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     /// The outcome of the check.
     pub outcome: CheckOutcome,
     /// The facts found, in words.
     pub found: Text,
-    /// The consequence of the problem, on one or more lines. `None` if nothing is wrong.
+    /// The consequence of the problem, on one or more lines.
     pub means: Option<Text>,
-    /// The commands that fix the problem, one on each line. The operator replaces the words in capitals. `None` if
-    /// nothing is wrong.
+    /// The commands that fix the problem, one on each line. The operator replaces the words in capitals.
     pub fix: Option<Text>,
 }
 
 impl Judgement {
-    /// The lines of the fix. If `topic` is not `None`, the topic's ARN replaces the placeholder.
+    /// The lines of the fix, with `topic` in place of the placeholder.
     pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
         let Some(fix) = &self.fix else { return Vec::new() };
         let commands = fix.spans().iter().map(|span| &span.piece);
@@ -55,7 +54,7 @@ impl Judgement {
         fix.to_string().lines().map(line).collect()
     }
 
-    /// Returns true if the operator has to insert the ARN of an SNS topic into the fix.
+    /// Returns true if the fix needs the ARN of an SNS topic.
     pub fn needs_topic(&self) -> bool {
         self.fix.as_ref().is_some_and(|fix| fix.to_string().contains(TOPIC))
     }
@@ -66,7 +65,7 @@ impl Judgement {
 pub struct FixLine {
     /// The text of the line.
     pub text: String,
-    /// True if the line is a command to copy, false if it is an instruction in words.
+    /// True for a command to copy, false for an instruction in words.
     pub is_command: bool,
     /// True if the line still contains the placeholder for a topic's ARN.
     pub lacks_topic: bool,
@@ -75,28 +74,24 @@ pub struct FixLine {
 /// A judgement, or the reason why the facts that it needs could not be read.
 pub(crate) type Judged = Result<Judgement, Failure>;
 
-/// A judgement with outcome [`CheckOutcome::Ok`].
 pub(crate) fn ok(found: impl Into<Text>) -> Judgement {
     Judgement { outcome: CheckOutcome::Ok, found: found.into(), means: None, fix: None }
 }
 
-/// A judgement with outcome [`CheckOutcome::Skipped`], and the reason why the check did not apply.
 pub(crate) fn skipped(why: impl Into<Text>) -> Judgement {
     Judgement { outcome: CheckOutcome::Skipped, ..ok(why) }
 }
 
-/// A judgement with outcome [`CheckOutcome::Warning`].
 pub(crate) fn warning(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     Judgement { outcome: CheckOutcome::Warning, ..broken(found, means, fix) }
 }
 
-/// A judgement with outcome [`CheckOutcome::Broken`].
 pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     let (means, fix) = (Some(means.into()), Some(fix.into()));
     Judgement { outcome: CheckOutcome::Broken, means, fix, ..ok(found) }
 }
 
-/// Returns a warning if the facts could not be read, so that an unread fact never counts as `ok`.
+/// Turns unread facts into a warning, so that they never count as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

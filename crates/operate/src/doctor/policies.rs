@@ -70,11 +70,10 @@ mod tests {
         let mut unread = unmatched.clone();
         unread.functions[0].target = Err(Failure::could_not("denied"));
         assert!(match_functions(&unread).is_err());
-        // The function is not on the allow-list.
         let mut alone = with("orders MAX_AGE=2h");
         alone.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         assert_found(match_functions(&alone), CheckOutcome::Warning, "orders");
-        // If the stack's list still contains the function, the fault is in the handler's list (CB108).
+        // If the stack's list still contains the function, the handler's list is wrong (CB108).
         alone.parameters = Ok([("TargetFunctions".to_owned(), alone.functions[0].arn.clone())].into());
         assert_found(match_functions(&alone), CheckOutcome::Ok, "orders");
     }

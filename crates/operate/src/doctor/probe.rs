@@ -17,20 +17,19 @@ use crate::deployment::find::resources;
 use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped};
 use crate::failure::Failure;
 
-/// The logical id of the example function in `template.yaml`.
+/// The logical id in `template.yaml`.
 const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
-/// The extra time that the probe allows for cold starts, pollers, and log lines that arrive late.
+/// Extra time for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time that the probe's event may take. If the event might take longer, the probe is skipped, because
-/// nobody would watch the terminal for that long.
+/// If the event may take longer, the probe is skipped: nobody would watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The search of the log begins this long before the event was sent, because clocks may differ.
+/// The log is searched from this long before the event was sent, because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
-/// Sends the example function an event that fails once, and follows the event in the logs until it succeeds, is
-/// dead-lettered, or is overdue. Reports each step to the operator once. The event leaves nothing to clean up.
+/// Sends the example function an event that fails once, and follows it in the logs until it succeeds, is
+/// dead-lettered, or is overdue. Tells the operator each step once. The event leaves nothing to clean up.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -59,12 +58,12 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
     Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// The longest time that the event should take, or the reason why the probe should not send the event.
+/// The longest time that the event should take, or the reason not to send it.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
     let backoff = policies.of(&format!("{arn}:$LATEST")).backoff();
-    // Of all jitters, decorrelated jitter allows the longest first backoff: up to three times the base.
+    // Decorrelated jitter allows the longest first backoff of all: up to three times the base.
     let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
         let seconds = longest.as_secs();
@@ -73,7 +72,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The probe's judgement, once the event has succeeded or been dead-lettered; `None` if neither has happened yet.
+/// The judgement once the event has succeeded or been dead-lettered.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         StoryEnd::Invoked { request_id: Some(retry), .. } => {
@@ -95,7 +94,6 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
     }
 }
 
-/// The event that the probe sent, and how long the probe has followed it.
 struct Sent<'a> {
     function: &'a str,
     key: &'a str,
@@ -121,7 +119,6 @@ impl Sent<'_> {
     }
 }
 
-/// The physical name of the example function in the deployment's stack.
 async fn example(account: &Account, deployment: &Deployment) -> Result<String, Failure> {
     let none = || {
         let what = "has no example function (ExampleTarget of template.yaml)";

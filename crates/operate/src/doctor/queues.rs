@@ -14,7 +14,7 @@ use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skip
 use crate::durations;
 use crate::failure::seen;
 
-/// The batch size that the engine's limits assume.
+/// The engine's limits assume this size.
 const BATCH_SIZE: i32 = 10;
 
 pub(crate) fn enabled(facts: &Facts) -> Judged {
@@ -131,14 +131,14 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Judgement) -> Judged {
     Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
-/// The handler's `MAXIMUM_CONCURRENCY`, or the default if the handler refuses its settings (check CB020 reports this).
+/// The handler's `MAXIMUM_CONCURRENCY`, or the default if it refuses its settings (CB020 reports that).
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
         policies.stack().settings().maximum_concurrency
     })
 }
 
-/// The `maxReceiveCount` of the retry queue: after this many receives, SQS moves a message to the dead-letter queue.
+/// The retry queue's `maxReceiveCount`. After that many receives, SQS moves a message to the dead-letter queue.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
@@ -171,8 +171,8 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
-    // The fix assumes the usual `maxReceiveCount`. A lower count would need too long a visibility timeout, and check
-    // CB012 reports it anyway.
+    // The fix assumes the usual `maxReceiveCount`. A lower count would need too long a timeout, and CB012 reports it
+    // anyway.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
@@ -258,8 +258,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// Checks that both queues accept messages of 1 MiB. A queue that was created before SQS raised its limit may still
-/// refuse messages of more than 256 KiB.
+/// Checks that both queues accept messages of 1 MiB. A queue from before SQS raised its limit may refuse messages of
+/// more than 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

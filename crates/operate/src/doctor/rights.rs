@@ -1,4 +1,4 @@
-//! Checks that the roles of the handler and of the targets have the permissions that they need.
+//! Checks that the roles of the handler and of the functions have the permissions that they need.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::rights::{Right, Rights, in_words, missing};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges a permission of the handler's role. `check` is the number of the check for this permission.
+/// Judges the permission of the handler's role that this check is about.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -48,8 +48,7 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     Ok(Judgement { outcome: judgement.outcome.min(need.without), ..judgement })
 }
 
-/// The judgement about the first queue whose key is disabled, deleted or otherwise unusable. `None` if both queues'
-/// keys are usable.
+/// The judgement about the first queue with a key that is disabled, deleted or otherwise unusable.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -71,16 +70,14 @@ fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
-/// Checks that the function's role may send to the retry queue. `attach` adds this permission in the step
-/// [`Attachment::allow_sending`].
+/// Checks that the function's role may send to the retry queue. [`Attachment::allow_sending`] adds this permission.
 pub(crate) fn function_sends(facts: &Facts, attachment: &Attachment) -> Judged {
     let or_else = of_queue(facts.retry_queue.as_ref().ok());
     let flags = &facts.deployment.place_flags;
     judged(flags, DROPPED, &attachment.send, or_else, |_| fix::attach(attachment))
 }
 
-/// Checks that the function's role may use the queue's key. `attach` adds this permission in the step
-/// [`Attachment::allow_sending`].
+/// Checks that the function's role may use the queue's key. [`Attachment::allow_sending`] adds this permission.
 pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judged {
     if seen(&attachment.key)?.as_ref().is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
@@ -92,21 +89,21 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Checks that the handler may invoke the function. The usual fix is `attach`, whose step
-/// [`Attachment::allow_invoking`] adds the permission. The fix is a separate policy if `attach` may be unable to add
-/// the permission (because a stack owns the handler's role), or if the function is not attached. While a function is
-/// being detached, its waiting events still need the permission, but `attach` would attach the function again.
+/// Checks that the handler may invoke the function. The usual fix is `attach` with its step
+/// [`Attachment::allow_invoking`]. The fix is a policy of its own if the function is not attached, or if `attach`
+/// might fail because a stack owns the handler's role. While a function is being detached, its waiting events still
+/// need the permission, but `attach` would attach the function again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
     judged(flags, means, &attachment.invoke, None, |missing| match attachment.allow_invoking() {
         Ok(Some(_)) if attachment.is_attached() && facts.parameters.is_ok() => fix::attach(attachment),
-        // The handler has one role for all functions, so the policy's name includes the function's name.
+        // The handler's role is the same for all functions, so the policy's name has the function's name.
         _ => allow(flags, &format!("CB109-{}", attachment.name().replace(':', ".")), missing),
     })
 }
 
-/// Checks that the function is on the allow-list. The step [`Attachment::list`] of `attach` adds it.
+/// Checks that the function is on the allow-list. [`Attachment::list`] adds it.
 pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
@@ -121,7 +118,6 @@ pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged
     Ok(broken(found, means, fix))
 }
 
-/// The facts found and their consequence, for a function that is not on the allow-list.
 pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static str) {
     match unlisted {
         Unlisted::Kept => ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried"),
@@ -134,15 +130,14 @@ pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static st
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if it has an Allow statement, which may allow an action that the role's policies do not
-/// allow. Otherwise, returns `None`.
+/// Names the queue's own policy if it has an Allow statement. It may allow what the role's policies do not.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that a role needs. `means` is the consequence of a missing permission. `or_else` may name a
-/// policy that IAM's simulator does not read. If it does, a missing permission is only a warning, because that policy
-/// may grant the permission. `fix` returns the command that grants the missing permissions.
+/// Judges the permissions that a role needs. `means` is the consequence of a missing permission, and `fix` grants it.
+/// `or_else` names a policy that IAM's simulator does not read, if there is one. A missing permission is then only a
+/// warning, because that policy may grant it.
 pub(crate) fn judged(
     place_flags: &str,
     means: &str,

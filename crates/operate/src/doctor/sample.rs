@@ -1,4 +1,4 @@
-//! The facts of a healthy deployment. Each test of a check changes some of these facts.
+//! The facts of a healthy deployment. The tests of the checks change some of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,17 +53,16 @@ pub(crate) fn healthy() -> Facts {
 }
 
 impl Facts {
-    /// The attachment of the function `orders`.
+    /// Of the function `orders`.
     pub(crate) fn attachment(&mut self) -> &mut Attachment {
         &mut self.functions[0].attachments[0]
     }
 
-    /// The settings of the function `orders` for asynchronous invocations.
+    /// Of the function `orders`.
     pub(crate) fn settings(&mut self) -> &mut InvokeSettings {
         self.attachment().target.invoke_settings.entry(None).or_default()
     }
 
-    /// Sets the allow-list in the handler's environment.
     pub(crate) fn list(&mut self, list: &str) {
         for deployment in [&mut self.functions[0].attachments[0].deployment, &mut self.deployment] {
             deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
@@ -71,7 +70,7 @@ impl Facts {
     }
 }
 
-/// A healthy consumer that reads the queue `orders`.
+/// A consumer that reads the queue `orders`.
 pub(crate) fn consumer() -> Consumer {
     let queue = |name: &str| Ok(ReadQueue { queue: Queue::sample(name), settings: settings(None) });
     Consumer {
@@ -88,7 +87,6 @@ pub(crate) fn consumer() -> Consumer {
     }
 }
 
-/// Asserts that a check has this outcome, and that the facts found contain `words`.
 #[track_caller]
 pub(crate) fn assert_found(judged: Judged, outcome: CheckOutcome, words: &str) {
     let judgement = judged.unwrap();

@@ -1,4 +1,4 @@
-//! Facts about functions that read SQS directly with the package `comeback-sqs`. Such functions need no deployment.
+//! Facts about functions that read SQS directly with `comeback-sqs`. They need no deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,35 +13,34 @@ use crate::failure::{Failure, seen};
 use crate::function::FunctionName;
 use crate::rights::{HIDE, Rights, SEND, ask};
 
-/// The environment variable that sets the longest retry time, by the convention in `docs/consumer.md`. The doctor
-/// cannot check this time for a function whose code sets it in another way.
+/// The environment variable for `max_age`, by the convention in `docs/consumer.md`. The doctor cannot check a
+/// `max_age` that a function sets in another way.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The shortest `max_age` that `comeback-sqs` accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function that reads SQS directly, paired with one of its queues. A function with several queues has one `Consumer`
-/// for each queue.
+/// A function that reads SQS directly, and one of its queues. A function with several queues has several `Consumer`s.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// The function's name as an operator types it, followed by the queue's name if the function reads several queues.
+    /// The function's name as an operator types it. The queue's name follows if the function reads several queues.
     pub(crate) name: String,
-    /// The function's ARN, without a qualifier.
+    /// Without a qualifier.
     pub(crate) arn: String,
     pub(crate) timeout: Duration,
     pub(crate) mapping: Mapping,
     pub(crate) queue: Result<Named, Failure>,
     pub(crate) max_age: MaxAge,
-    /// The dead-letter queue that the function's environment variables name. `None` if no variable names one.
+    /// `None` if the function's environment variables do not name a dead-letter queue.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// IAM's verdicts on whether the function's role may hide messages in the queue.
+    /// Whether the function's role may hide messages, according to IAM.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
-    /// The flags to add to a suggested command so that it uses the function's region and the operator's profile.
+    /// The flags that select the function's region and the operator's profile in a suggested command.
     pub(crate) place_flags: String,
 }
 
-/// A queue that a mapping or an environment variable names, or the reason why the queue cannot be read.
+/// A queue that a mapping or a variable names, or the reason why the queue cannot be read.
 pub(crate) type Named = Result<ReadQueue, String>;
 
 #[derive(Clone, Debug)]
@@ -50,20 +49,18 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// The longest time for which a consumer retries a message, according to its environment variable `MAX_AGE`.
+/// The value of `MAX_AGE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
-    /// The variable sets this duration.
     Set(Duration),
-    /// The variable is not set, so the default of `comeback-sqs` applies.
+    /// Not set. The default of `comeback-sqs` applies.
     Default,
-    /// The variable's value is invalid, so `comeback-sqs` refuses to start.
+    /// Invalid. `comeback-sqs` refuses to start.
     Refused(String),
 }
 
 impl Consumer {
-    /// Looks up the named functions. Returns a `Consumer` for each function and each queue from which the function
-    /// receives messages.
+    /// Returns a `Consumer` for each named function and each queue from which the function receives messages.
     pub(crate) async fn all(account: &Account, named: &[FunctionName]) -> Result<Vec<Self>, Failure> {
         let mut consumers = Vec::new();
         for function in named {
@@ -134,8 +131,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // `max_age` accepts fewer formats than `RetryAfter`. It accepts no dates, no ISO 8601 durations, no comments
-        // and no fractions of a second.
+        // `max_age` accepts fewer formats than `RetryAfter`: no dates, no ISO 8601 durations, no comments and no
+        // fractions of a second.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
@@ -144,8 +141,6 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// The longest time for which the consumer retries a message: the variable's value, or the default if the variable
-    /// is not set or is refused.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

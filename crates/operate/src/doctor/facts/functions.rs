@@ -14,25 +14,23 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
-/// A function that the doctor checks because it is attached, is on the allow-list, or was named by the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedFunction {
     pub(crate) name: String,
-    /// The function's ARN, without a qualifier.
+    /// Without a qualifier.
     pub(crate) arn: String,
-    /// The function as Lambda describes it. `None` if Lambda has no such function.
+    /// `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// The function's attachments: one entry for each qualifier that is attached, or that the operator or the
-    /// allow-list names. If there is no such qualifier, the only entry is the unqualified function.
+    /// One entry for each qualifier that is attached, or that the operator or the allow-list names. Without any, the
+    /// only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
-    /// Aliases and versions that do not exist, although they are attached or the operator or the allow-list names them.
+    /// Aliases and versions that are attached or named, but do not exist.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
 /// Reads the functions to check. `key` is the retry queue's key, and `listed` is the allow-list in the stack's
-/// parameter. The second returned value is `Ok`, or the reason why the functions that match the allow-list's patterns
-/// could not be listed.
+/// parameter. The second value is an error if the functions that match the allow-list's patterns could not be listed.
 pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,
@@ -83,8 +81,8 @@ pub(crate) async fn read(
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-/// Reads the ARN of an alias's or version's role. A published version keeps the role that the function had when the
-/// version was published. Returns `None` if the qualifier does not exist.
+/// The ARN of an alias's or version's role. A version keeps the role that the function had when the version was
+/// published. `None` if the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -95,15 +93,15 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
     }
 }
 
-/// The unqualified ARNs of the functions to check, each with the qualifiers that the operator or the allow-list names.
+/// Unqualified ARNs, each with the qualifiers that the operator or the allow-list names.
 type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// The functions that the operator named, and the functions that the allow-list names without a pattern. The entries of
-/// the allow-list come from the handler's environment variable and from `listed`, the stack's parameter. A name that is
-/// not an ARN stands for a function in the handler's account and region.
+/// The functions that the operator or the allow-list names without a pattern. Besides the handler's allow-list,
+/// `listed` is the one in the stack's parameter. A name that is not an ARN stands for a function in the handler's
+/// account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> QualifiersByFunction {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
-    // Entries that are not ARNs are ignored here. Check CB020 reports such entries.
+    // Check CB020 reports entries that are not ARNs.
     let entries = entries.filter(|entry| entry.starts_with("arn:")).filter_map(|entry| entry.parse().ok());
     let mut wanted = QualifiersByFunction::new();
     for function in named.iter().cloned().chain(entries) {
@@ -113,9 +111,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Qual
     wanted
 }
 
-/// The qualifiers to check: every qualifier whose failure destination is the retry queue, and every qualifier that the
-/// operator or the allow-list names. If there is no such qualifier, returns only `None`, which stands for the
-/// unqualified function.
+/// Every qualifier whose failure destination is the retry queue, and every qualifier in `asked`. Without any, only
+/// `None`, which is the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -10,9 +10,8 @@ use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The length of the newest part of the log. This part is searched separately. Each search begins at the oldest line
-/// and stops after `PATIENCE`, and a busy handler writes millions of lines a day. A single search might therefore miss
-/// the newest errors.
+/// The newest part of the log is searched separately. A search begins at the oldest line and stops after `PATIENCE`,
+/// and a busy handler writes millions of lines a day, so a single search might miss the newest errors.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -40,8 +39,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches part of the log. Finds no errors if the log group does not exist, as is the case until the handler
-    /// first runs.
+    /// Finds no errors if the log group does not exist, as is the case until the handler first runs.
     async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));
@@ -53,7 +51,7 @@ impl LoggedErrors {
         Ok(Self { all_were_read, ..errors })
     }
 
-    /// Counts a log event if its level is ERROR, and keeps the newest such event.
+    /// Counts a log event if its level is ERROR.
     fn add(&mut self, event: &LogEvent) {
         let said = match LogLine::read(&event.message) {
             Ok(line) => of_message(&line),
@@ -75,13 +73,13 @@ impl LoggedErrors {
     }
 }
 
-/// The problem and the remedy in an ERROR line about a message. `None` for any other line.
+/// Problem and remedy in an ERROR line about a message. `None` for any other line.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
     let failure = line.what.failure().filter(|_| line.level == LogLevel::Error)?;
     Some((failure.cause.clone(), failure.remedy.as_deref().map(Into::into)))
 }
 
-/// The problem and the remedy in an ERROR line about the handler itself. `None` for any other line.
+/// Problem and remedy in an ERROR line about the handler itself. `None` for any other line.
 fn of_handler(text: &str) -> Option<(String, Option<String>)> {
     let line: Value = serde_json::from_str(text).ok()?;
     let field = |name: &str| line[name].as_str().map(ToOwned::to_owned);

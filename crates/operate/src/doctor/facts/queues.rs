@@ -1,4 +1,3 @@
-//! Reads the attributes of a queue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +16,11 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key: roles then need no permission
-    /// to use it.
+    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key: roles need no permission for
+    /// it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// True if the queue's own policy has an Allow statement. Such a policy may let a role send to the queue even if
-    /// the role's own policies do not.
+    /// True if the queue's own policy has an Allow statement. It may let a role send even if the role's own policies
+    /// do not.
     pub(crate) allows_by_itself: bool,
 }
 
@@ -61,7 +60,7 @@ impl QueueSettings {
 impl Redrive {
     fn of(policy: &Value) -> Option<Self> {
         let count = &policy["maxReceiveCount"];
-        // SQS accepts the count as a number or as a string, and returns it in the form that was set.
+        // SQS returns the count as it was set: as a number or as a string.
         let max_receive_count = count.as_u64().or_else(|| count.as_str()?.parse().ok())?;
         Some(Self { target_arn: policy["deadLetterTargetArn"].as_str()?.to_owned(), max_receive_count })
     }

@@ -1,4 +1,4 @@
-//! The permissions that the handler's role needs, and the verdicts of IAM's policy simulator on them.
+//! The permissions that the handler's role needs, and whether it has them according to IAM's policy simulator.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,25 @@ use crate::doctor::judgement::CheckOutcome;
 use crate::failure::{Failure, seen};
 use crate::rights::{Rights, SEND, USE_KEY, ask, ask_of_keys};
 
-/// A permission that the handler's role needs, and the consequence if the permission is missing.
+/// A permission that the handler's role needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
-    /// The number of the check that judges the permission.
     pub(crate) check: &'static str,
-    /// The IAM actions that the role must be allowed to perform.
     pub(crate) actions: &'static [&'static str],
-    /// The resource on which the role performs the actions.
     pub(crate) on: Resource,
     /// The outcome of the check if the permission is missing.
     pub(crate) without: CheckOutcome,
-    /// The consequence for events if the permission is missing.
+    /// The consequence if the permission is missing.
     pub(crate) means: &'static str,
 }
 
-/// A resource on which the handler's role needs a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     RetryQueue,
     DeadLetterQueue,
-    /// The streams of the handler's log group.
     LogStreams,
-    /// The SSM parameter that holds the pauses.
     Pauses,
-    /// The customer-managed KMS keys that encrypt the queues.
+    /// The customer-managed KMS keys of the queues.
     Keys,
 }
 
@@ -53,7 +47,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that the handler's role needs, regardless of which functions the handler retries.
+/// The permissions that do not depend on which functions the handler retries.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::RetryQueue, CheckOutcome::Broken,
@@ -70,15 +64,14 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// The permissions of the handler's role, by check number. A check's list is empty if the handler does not need the
-/// permission, because it reads no pauses or because AWS manages the queues' keys.
+/// By check number. The list is empty if the handler does not need the permission, because it reads no pauses or
+/// because AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
-/// The suffix of the ARN of a made-up log stream. Calls to IAM's simulator name this stream in place of all streams in
-/// a log group. Lambda never creates a stream with this name.
+/// The suffix of a made-up log stream's ARN, which stands for all streams of a log group in calls to IAM's simulator.
+/// Lambda never creates a stream with this name.
 pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 
-/// Asks IAM's simulator about every permission that the handler's role needs.
 pub(crate) async fn of_handler(
     account: &Account,
     deployment: &Deployment,
