@@ -34,12 +34,12 @@ pub struct PauseRetries {
     pub wanted: PauseTerms,
 }
 
-/// The plan of a [`PauseRetries`]: the pause before and after the change.
+/// The plan of a [`PauseRetries`].
 #[derive(Clone, Debug, Serialize)]
 pub struct PausePlan {
     pause: OpenPause,
     before: Option<OpenPause>,
-    /// Past pauses that were dropped because the SSM parameter was full. The list is empty in a plan.
+    /// Past pauses that were dropped because the SSM parameter was full. Empty in a plan.
     forgotten: Vec<OpenPause>,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
@@ -50,7 +50,7 @@ pub struct PausePlan {
     deployment: Deployment,
 }
 
-/// The result of a [`PauseRetries`]: the pause that was opened or edited.
+/// The result of a [`PauseRetries`].
 #[derive(Debug, Serialize)]
 pub struct Paused {
     #[serde(flatten)]
@@ -92,7 +92,6 @@ impl Change for PauseRetries {
 }
 
 impl PauseRetries {
-    /// Makes the plan. Fails if the pause would be refused.
     async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&self.operator.account, self.function.as_ref());
         let pauses = Parameter::of(account, &deployment)?.read().await?;
@@ -124,7 +123,7 @@ impl PauseRetries {
         self.operator.account.place.user()
     }
 
-    /// Writes the pause. Returns `None` if another operator has changed the pause since the plan was made.
+    /// `None` if another operator has changed the pause since the plan was made.
     async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let (deployment, open) = (&plan.deployment, plan.open());
@@ -165,14 +164,13 @@ impl PauseRetries {
 }
 
 impl PausePlan {
-    /// The target's pause before the change. `None` if the target is not paused.
     fn open(&self) -> Option<&Pause> {
         self.before.as_ref().map(|before| &before.pause)
     }
 }
 
 impl Plan for PausePlan {
-    /// The identity leaves out the times, because the pause starts when the operator confirms the plan.
+    /// The times are left out, because the pause starts when the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, self.open()))
     }
@@ -189,7 +187,6 @@ impl Plan for PausePlan {
 }
 
 impl Answer for PausePlan {
-    /// Shows the open pause, if any, and the pause after the change.
     fn layout(&self) -> Layout {
         let (name, planned) = (&self.name, &self.pause.pause);
         let mut layout = Layout::default();
@@ -234,13 +231,13 @@ impl Answer for Paused {
     }
 }
 
-/// Describes an open pause: `orders: paused since … by alice, until resumed; …`
+/// Such as `orders: paused since … by alice, until resumed; …`.
 pub(crate) fn is_paused(name: &str, pause: &Pause) -> Text {
     let by = pause.by.as_deref().unwrap_or("somebody");
     text![name, ": paused since ", pause.from, format!(" by {by}, "), terms(pause)]
 }
 
-/// Describes the terms of a pause: `until resumed; events then return over 30m (deploy 4711)`
+/// Such as `until resumed; events then return over 30m (deploy 4711)`.
 fn terms(pause: &Pause) -> Text {
     let until = pause.until.map_or_else(|| "resumed".into(), Text::from);
     let why = pause.why.iter().map(|why| format!(" ({why})")).collect::<String>();
@@ -248,7 +245,7 @@ fn terms(pause: &Pause) -> Text {
 }
 
 /// A note that another deployment receives the function's new failures, with the command that pauses the function
-/// there too. `None` if no other deployment receives them, or if the function could not be read.
+/// there too. `None` if that is not so, or if the function could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

@@ -1,4 +1,4 @@
-//! The pauses of a deployment: reading and editing them, and showing them to operators.
+//! The pauses of a deployment.
 
 pub mod edits;
 pub(crate) mod history;
@@ -24,7 +24,7 @@ use crate::numbers::counted;
 /// The default spread of a pause: the time over which the held events are retried after the pause ends.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
-/// A note on past pauses that were dropped because the SSM parameter was full. `None` if no pause was dropped.
+/// A note on past pauses that were dropped because the SSM parameter was full.
 pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =
@@ -37,8 +37,7 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates text to be stored in the SSM parameter. Fails if the text contains `{{`, which SSM treats as a reference
-/// to another parameter.
+/// Fails if the text contains `{{`, which SSM treats as a reference to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -46,7 +45,7 @@ pub fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The target of a pause or a request, as shown to operators: `name`, `name:qualifier` or `every function`.
+/// Such as `name`, `name:qualifier` or `every function`.
 pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
@@ -61,12 +60,12 @@ pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool
     is_held && pause.is_active(now)
 }
 
-/// A pause that has not ended, with its length so far.
+/// A pause that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenPause {
     /// The pause in the SSM parameter.
     pub pause: Pause,
-    /// The number of seconds since the start of the pause.
+    /// The seconds since the pause began.
     pub open_seconds: u64,
 }
 
@@ -76,12 +75,12 @@ impl OpenPause {
         pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
     }
 
-    /// Describes a pause at the time `now`.
+    /// A pause as it is at `now`.
     pub fn of(pause: &Pause, now: Timestamp) -> Self {
         Self { pause: pause.clone(), open_seconds: now.since(pause.from).as_secs() }
     }
 
-    /// The target of the pause, as shown to operators: `name`, `name:qualifier` or `every function`.
+    /// The target, as shown to operators: `name`, `name:qualifier` or `every function`.
     pub fn name(&self) -> String {
         target_name(&self.pause.target.to_string()).to_owned()
     }
@@ -102,20 +101,19 @@ impl Serialize for OpenPause {
     }
 }
 
-/// The function's name as the operator typed it, or `every function` for `None`.
+/// A function's name as the operator typed it.
 pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
 /// The longest time that the handler can take to read a change to the SSM parameter, in whole seconds. `None` if the
-/// handler refuses its settings and therefore does not start.
+/// handler refuses its settings and does not start.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 
-/// The target of a pause: one function, or every function for `None`.
 pub(crate) fn target(
     deployment: &Deployment,
     function: Option<&FunctionName>,
@@ -125,8 +123,7 @@ pub(crate) fn target(
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// Returns the target of a new pause or request. Fails if the function is not on the allow-list, because the handler
-/// does not retry the events of such a function.
+/// The target of a new pause or request. Fails if the function is not on the allow-list.
 pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,
@@ -135,7 +132,7 @@ pub(crate) fn retried_target(
     let Some(function) = function else { return Ok(target) };
     let arn = target.to_string();
     let is_allowed = deployment.target_functions().any(|entry| {
-        // An entry with a qualifier covers only one alias or version of the function.
+        // An entry with a qualifier covers only one alias or version.
         function.qualifier.is_none() && is_same_function(entry, &arn)
             || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
     });

@@ -1,10 +1,10 @@
-//! Recalls hidden messages, so that each becomes visible when its retry is due. A change may make an event due earlier.
-//! Without a recall, the event's message would become visible only when its visibility timeout expires.
+//! Recalls hidden messages after a change that makes their events due earlier. Without a recall, a message would
+//! become visible only when its visibility timeout expires.
 //!
 //! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
 //! of the handler has read the change from the SSM parameter, and then reads the log.
-//! [`Recall`](comeback_engine::Recall) chooses the messages. Each chosen message gets a new visibility timeout that
-//! expires when its retry is due.
+//! [`Recall`](comeback_engine::Recall) chooses the messages. Each gets a new visibility timeout, which expires when
+//! its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,25 +26,25 @@ use crate::waiting::reading::{Reading, Scope};
 
 /// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
-/// The interval between progress reports while waiting for the handler to read the parameter.
+/// The interval between progress reports.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The maximum age of the last log line about a held message. The handler hides such a message for at most [`HOLD`]
-/// before it logs the message again, and log lines may arrive late.
+/// before it logs it again, and log lines may arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
-/// The outcome of a recall, as counts of messages.
+/// The outcome of a recall, in numbers of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// Messages that were recalled. Each message returns when its retry is due.
+    /// Messages that were recalled. Each returns when its retry is due.
     pub recalled: u64,
-    /// The time when the last recalled message is due. `None` if no message was recalled.
+    /// The time when the last recalled message is due.
     pub all_due: Option<Timestamp>,
     /// Messages that had already left the queue.
     pub gone: u64,
-    /// Messages that an earlier request recalled or left hidden. A message is never recalled for a second request.
+    /// Messages that an earlier request recalled or left hidden. A second request never recalls them.
     pub before: u64,
-    /// Messages that were moved (sent again with a delay). These messages return within 15 minutes.
+    /// Messages that were moved (sent again with a delay). They return within 15 minutes.
     pub moved: u64,
     /// Messages that would return just as soon without a recall.
     pub soon: u64,
@@ -52,19 +52,19 @@ pub struct Recalled {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide again until its retry is due. Messages are sorted by their due times, and then by their handles,
-/// so that the order of the calls is deterministic.
+/// A message to hide again until its retry is due. The order by due time and handle makes the order of the calls
+/// deterministic.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Chosen {
     due: Timestamp,
     receipt_handle: String,
-    /// The time when the message would return without a recall.
+    /// When the message would return without a recall.
     returns: Timestamp,
 }
 
-/// Recalls the messages of events that match `wanted`, after an entry (a request or the end of a pause) has been
-/// written to the SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says
-/// that the entry remains in force.
+/// Recalls the messages of events that match `wanted`, after a request or the end of a pause has been written to the
+/// SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says that what was
+/// written remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -86,7 +86,6 @@ pub(crate) async fn recall(
     (Some(recalled), end)
 }
 
-/// Chooses the messages to recall, and counts the messages that are not recalled.
 async fn choose(
     operator: &Operator,
     deployment: &Deployment,
@@ -105,7 +104,7 @@ async fn choose(
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
     let rules = Rules { policies, pauses };
-    // This machine's clock may be slow, so the time of the newest log line counts if it is later.
+    // This machine's clock may be slow, so a newest log line with a later time counts.
     let newest = reading.waits.all_messages().map(|(_, message, _)| message.at).max();
     let now = newest.map_or(now, |newest| now.max(newest));
     let (mut chosen, mut left) = (Vec::new(), Recalled::default());
@@ -119,7 +118,7 @@ async fn choose(
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
             Err(NotRecalled::Soon) => left.soon += 1,
-            // Messages left out for any other reason were already counted in the plan.
+            // The plan already counts messages left out for any other reason.
             Err(_) => {}
         }
     }
@@ -127,8 +126,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every execution environment of the handler has read an entry that was written at the time `at`. An
-/// environment that has not read the entry would hide a recalled message again until the message's old due time.
+/// Waits until every execution environment of the handler has read an entry that was written at time `at`. One that
+/// has not would hide a recalled message again until its old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -167,8 +166,8 @@ impl Recalled {
                 return Err(Failure::interrupted(""));
             }
             let now = operator.now();
-            // Reading the log and recalling the previous messages took a while. In the meantime, the handler may have
-            // received a message again and hidden it for an invocation.
+            // Reading the log and recalling other messages took a while. Meanwhile, the handler may have received a
+            // message again and hidden it for an invocation.
             let soon = now.saturating_add(RETURNS_SOON);
             let still: Vec<&Chosen> = some.iter().filter(|message| message.returns > soon).collect();
             self.soon += (some.len() - still.len()) as u64;
@@ -187,8 +186,7 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts a message according to SQS's answer to the `ChangeMessageVisibility` call. Fails if SQS denied
-    /// permission, or if the queue does not exist.
+    /// Counts a message by SQS's answer. Fails if SQS denied permission, or if the queue does not exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;
@@ -209,7 +207,6 @@ impl Recalled {
         Ok(())
     }
 
-    /// Describes the outcome, with a line for each count.
     pub(crate) fn lines(&self) -> Vec<Text> {
         let Self { recalled, all_due, gone, before, moved, soon, failed } = self;
         let messages = counted(*recalled, "message was", "messages were");
@@ -303,8 +300,7 @@ mod tests {
             aws.advance(Duration::from_secs(2));
             assert_eq!(visible(&aws), before + 1, "{due}");
         }
-        // The log has no newer lines about these messages, so a second request cannot find out whether they were
-        // recalled.
+        // Without newer log lines about these messages, a second request cannot find out whether they were recalled.
         let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
     }

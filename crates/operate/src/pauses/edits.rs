@@ -1,5 +1,4 @@
-//! Edits the pauses for `comeback pause` and `comeback resume`, and refuses invalid pauses. In this file, `now` is the
-//! current time according to the operator's clock.
+//! Edits the pauses for `comeback pause` and `comeback resume`. `now` is the time by the operator's clock.
 
 use std::time::Duration;
 
@@ -10,19 +9,19 @@ use crate::failure::Failure;
 use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// The end, the spread period and the reason that an operator sets for a pause. If a field is `None`, an open pause
-/// keeps its current value, and a new pause gets the default.
+/// What an operator sets for a pause. Where a field is `None`, an open pause keeps its value, and a new pause gets the
+/// default.
 #[derive(Clone, Debug, Default)]
 pub struct PauseTerms {
-    /// The planned end of the pause.
+    /// The planned end.
     pub end: Option<PauseEnd>,
-    /// The time over which the held events are retried after the pause ends.
+    /// The time over which the held events are retried after the pause.
     pub spread: Option<Duration>,
-    /// The reason for the pause. A new pause must have a reason.
+    /// The reason. A new pause must have one.
     pub why: Option<String>,
 }
 
-/// The time when a pause ends automatically, without `comeback resume`.
+/// The time when a pause ends without `comeback resume`.
 #[derive(Clone, Copy, Debug)]
 pub enum PauseEnd {
     /// The pause ends at this time.
@@ -42,8 +41,7 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Returns the pause `open`, changed to these terms. If `open` is `None`, returns a new pause opened by the
-    /// operator `by`.
+    /// Changes the pause `open` to these terms. If `open` is `None`, opens a new pause for the operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -84,17 +82,17 @@ impl PauseTerms {
     }
 }
 
-/// The default spread of a pause that ends at `end`: the length of the pause, but at most [`DEFAULT_SPREAD`].
+/// The length of the pause, but at most [`DEFAULT_SPREAD`].
 fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
     end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
 }
 
-/// The spread of a pause if an operator has chosen it. `None` if the pause has the default spread.
+/// The spread, unless it is the default.
 fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that an operator ends at `end` without setting a new spread.
+/// The spread of a pause that ends at `end` without a new spread.
 pub(crate) fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
@@ -139,7 +137,6 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     }
 }
 
-/// Fails if a spread is longer than 14 days.
 pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     if spread <= LONGEST_SPREAD {
         return Ok(());
@@ -148,7 +145,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The open pauses of a target. Comeback's commands keep at most one open pause for each target.
+/// The commands keep at most one open pause for each target.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -157,7 +154,7 @@ pub(crate) fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Adds a pause. If its target already has an open pause, the new pause replaces it.
+/// Adds a pause, in place of any open pause of its target.
 pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
@@ -166,7 +163,7 @@ pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
 /// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
 /// Keeps a pause that would end within this second anyway, because another operator may have just ended it.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
-    // If `end` were rounded down, it could lie before the time at which the pause last held an event.
+    // Rounded down, `end` could lie before the time when the pause last held an event.
     let end = now.rounded_up_to_secs();
     let close = |pause: &Pause| match pause {
         pause if pause.target != *target || pause.is_over(end) => Some(pause.clone()),

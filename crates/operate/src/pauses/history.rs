@@ -1,5 +1,5 @@
-//! The history of a deployment's pauses: who paused which function, and when. The history covers the last hundred
-//! versions of the SSM parameter, because SSM keeps no more.
+//! The history of a deployment's pauses: who paused which function, and when. It covers the hundred versions of the
+//! SSM parameter that SSM keeps.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::layout::{Layout, Table};
 use crate::pauses::target_name;
 use crate::text::Text;
 
-/// An entry in the history: one change to a pause.
+/// One change to a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Entry {
     at: Timestamp,
@@ -24,8 +24,7 @@ pub(crate) struct Entry {
     /// The ARN of the paused function, or `*` for every function. `None` if the parameter's text cannot be parsed.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// The number of seconds over which held events are retried after the pause. `None` for an entry about the end of a
-    /// pause.
+    /// `None` for the end of a pause.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }
@@ -36,24 +35,22 @@ enum PauseEvent {
     Paused,
     Changed,
     Resumed,
-    /// This version of the parameter cannot be parsed, so its pauses are unknown.
     Unreadable,
 }
 
-/// Reads the history of a parameter, oldest entry first. Returns an empty list if the parameter does not exist.
+/// Oldest entry first. Empty if the parameter does not exist.
 pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
 
-/// The number of the newest readable version. `None` if no version is readable.
+/// The number of the newest readable version.
 pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// The entries for these versions of the parameter, derived from the differences between each version and the previous
-/// one. Version 1 counts as a change from no pauses. If SSM has deleted version 1, the oldest remaining version
-/// produces no entries.
+/// Compares each version of the parameter with the previous one. Version 1 counts as a change from no pauses. If SSM
+/// has deleted version 1, the oldest one left has no entries.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
@@ -71,8 +68,8 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
             entries.push(entry(PauseEvent::Unreadable, None));
             continue;
         };
-        // Only an open pause names its operator. The end of a pause comes from the operator's clock, but the time of a
-        // version comes from SSM's clock.
+        // Only an open pause names its operator. The end of a pause comes from the operator's clock, and the time of a
+        // version from SSM's.
         let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(at);
         let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
         let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
@@ -97,7 +94,6 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     entries
 }
 
-/// The history as a table.
 pub(crate) fn layout(entries: &[Entry]) -> Layout {
     let mut layout = Layout::default();
     if entries.is_empty() {
@@ -167,7 +163,7 @@ mod tests {
         let paused = Pauses::default().with([pause(&target, None)]);
         let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
         let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
-        // The end of this pause comes from a clock that is ahead of SSM's.
+        // The clock behind this end is ahead of SSM's.
         let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
         let versions = [
             version(1, 0, "anna", paused.write()),
@@ -184,7 +180,7 @@ mod tests {
             entries(versions).iter().map(said).collect::<Vec<_>>()
         };
         let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
-        // The pause that covers every function reached its planned end without being resumed.
+        // The pause of every function reached its planned end without being resumed.
         let expected = [
             entry("anna", PauseEvent::Paused, "orders", None),
             entry("ben", PauseEvent::Paused, "*", Some(at(60))),

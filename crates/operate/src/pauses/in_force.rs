@@ -1,5 +1,5 @@
-//! The current state of a function's pauses. The handler's log cannot show this state, because the log shows only the
-//! pauses that were in force when the handler last checked an event.
+//! Whether a function is paused now. The handler's log cannot tell: it shows only the pauses that were in force when
+//! the handler last checked an event.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use serde::Serialize;
 pub enum InForce {
     /// The function is paused.
     Paused {
-        /// The planned end of the pause. `None` means that the pause lasts until an operator resumes the function.
+        /// The planned end. `None` if the pause lasts until an operator resumes the function.
         until: Option<Timestamp>,
     },
     /// The function is not paused.
     NotPaused {
-        /// The time by which all events that past pauses held are due again. `None` if no pause is known.
+        /// The time when all events that past pauses held are due again. `None` if no pause is known.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler can take to notice the
-    /// end of a pause.
+    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler can take to notice
+    /// the end of a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
-        // The pause that ends last. A pause without a planned end outlasts all others.
+        // A pause without a planned end outlasts all others.
         let last = all()
             .filter(|pause| pause.is_active(now))
             .max_by_key(|pause| (pause.until.is_none(), pause.until));
@@ -38,7 +38,7 @@ impl InForce {
         }
     }
 
-    /// Returns true if a pause holds a retry that is due at `due`. `None` means that the due time is unknown.
+    /// Returns true if a pause holds a retry that is due at `due`. `None` means that this time is unknown.
     pub fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
             Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),

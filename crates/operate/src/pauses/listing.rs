@@ -1,4 +1,4 @@
-//! The output of `comeback pause --list`: the open pauses and the requests in force, each with its operator and reason.
+//! The output of `comeback pause --list`.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::Text;
 
-/// A deployment's open pauses and its requests in force.
+/// The open pauses and the requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
-    /// The open pauses. `None` if the handler reads no pauses, or if the parameter could not be read.
+    /// `None` if the handler reads no pauses, or if the parameter could not be read.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
-    /// The history of the pauses. `None` unless the operator requested it.
+    /// `None` unless the operator asked for it.
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,
@@ -32,7 +32,7 @@ pub struct Listing {
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and the requests in force. If `with_history` is true, also reads the history of the pauses.
+/// Lists the open pauses and the requests in force, `with_history` or without.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Reads and edits the SSM parameter that holds the pauses and requests. An edit never loses another operator's edit.
+//! Reads and edits the SSM parameter with the pauses and requests. An edit never loses another operator's edit.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history::newest_readable;
 
-/// Reads the pauses. As in the handler, nothing is paused if the parameter does not exist. Returns `None` if the
-/// handler is not configured to read pauses.
+/// As in the handler, nothing is paused if the parameter does not exist. `None` if the handler reads no pauses.
 pub(crate) async fn read_pauses(
     account: &Account,
     deployment: &Deployment,
@@ -19,7 +18,7 @@ pub(crate) async fn read_pauses(
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
-/// Reads the pauses and the parameter's version number. The number is 0 if the parameter does not exist.
+/// Reads the pauses and the parameter's version. Version 0 stands for a parameter that does not exist.
 async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
     match Pauses::read(&version.text) {
@@ -28,8 +27,8 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// The error for a parameter whose text cannot be parsed. The message names the version of the parameter to restore. If
-/// a newer release of Comeback wrote the text, the message names no version, because that text must be kept.
+/// The error for a parameter that cannot be parsed. It names the version to restore, unless a newer release of
+/// Comeback wrote the text, which must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -47,11 +46,10 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
 }
 
-/// The advice for a parameter that a newer version of Comeback wrote.
 pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that restores an earlier version of the pauses. If `version` is `None`, the command writes a parameter
-/// without pauses or requests. `flags` are AWS CLI flags that select the account and region.
+/// The command that restores a version of the parameter or, for `None`, writes one without pauses and requests.
+/// `flags` are AWS CLI flags that select the account and region.
 pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -65,10 +63,9 @@ pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> St
     aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
-/// The size of the parameter's text, in bytes, at which `status` and `doctor` warn that the parameter is nearly full.
+/// The size in bytes at which `status` and `doctor` warn.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
-/// Describes the size of the parameter's text if the parameter is nearly full. `None` if enough space is left.
 pub(crate) fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
     (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
@@ -82,11 +79,11 @@ impl From<TooLarge> for Failure {
 
 /// The time between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The maximum number of writes for one edit. The edit fails if other operators overwrite all of them.
+/// The maximum number of writes for one edit. It fails if other operators overwrite all of them.
 const WRITES: u32 = 8;
 
-/// The SSM parameter from which the handler reads the pauses and requests. SSM has only one conditional write: it can
-/// create a parameter only if the parameter does not exist.
+/// The SSM parameter with the pauses and requests. SSM has only one conditional write: creating a parameter that does
+/// not exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter<'a> {
     account: &'a Account,
@@ -94,8 +91,7 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// The SSM parameter from which the deployment's handler reads its pauses. Fails if the handler's environment
-    /// variable `PAUSES` is not set.
+    /// Fails if the handler's environment variable `PAUSES` is not set.
     pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
@@ -111,7 +107,7 @@ impl<'a> Parameter<'a> {
         Ok(read_parameter(self.account, self.name).await?.0)
     }
 
-    /// Reads the pauses from an earlier version of the parameter. SSM keeps the last hundred versions.
+    /// Reads an earlier version of the parameter. SSM keeps a hundred.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;
@@ -125,9 +121,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number of
-    /// the version after `version` that has this text. If no such version exists, fails with `failure`, which is the
-    /// error from the write. If the versions cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number
+    /// of a version after `version` with this text. Without one, fails with the write's error `failure`. If the
+    /// versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -137,17 +133,16 @@ impl<'a> Parameter<'a> {
         written.map(|it| it.number).ok_or(failure)
     }
 
-    /// Writes the edit that `make` returns. `is_in` returns true for pauses that contain the edit. Returns the past
-    /// pauses that were dropped because the parameter was full.
+    /// Writes the edit that `make` returns. `is_in` returns true for pauses that contain it. Returns the past pauses
+    /// that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text and creates a new version. If there is a version between the one that we read
-    /// and the one that we wrote, another operator wrote it, and our write replaced that edit. We then read the
-    /// replaced version, apply our edit to it, and write again. If another operator's write replaced our edit, the
-    /// other operator's command does the same. Two seconds after a write, we also check that our edit is still in the
-    /// parameter.
+    /// Each write replaces the whole text and creates a new version. A version between the one that we read and the
+    /// one that we wrote is another operator's, and our write replaced it. We then read that version, apply our edit
+    /// to it, and write again. If another operator's write replaced ours, their command does the same. Two seconds
+    /// after a write, we also check that our edit is still in the parameter.
     ///
-    /// If two operators edit concurrently, neither edit is lost, however their calls interleave. If more than two
-    /// operators edit concurrently, some edits may fail and must be repeated.
+    /// If two operators edit concurrently, neither edit is lost, however their calls interleave. With more operators,
+    /// some edits may fail and must be repeated.
     pub(crate) async fn edit(
         &self,
         now: Timestamp,
@@ -156,7 +151,7 @@ impl<'a> Parameter<'a> {
     ) -> Result<Vec<Pause>, Failure> {
         let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
         let mut writes = 0;
-        // The error to report if our edit is invalid for the version that it replaced. That version is then restored.
+        // The error if our edit is invalid for the version that it replaced. That version is then restored.
         let mut refused = None;
         let mut forgotten = Vec::new();
         loop {
@@ -181,13 +176,12 @@ impl<'a> Parameter<'a> {
                     Ok(None) => break,
                     Err(failure) => self.written_despite(failure, &text, version).await?,
                 };
-                // If the parameter was deleted in between, its version numbers start again at 1.
+                // If the parameter was deleted in between, its versions start again at 1.
                 if written <= version + 1 {
                     if let Some(refused) = refused.take() {
                         return Err(refused);
                     }
-                    // An interrupt does not end this wait, because a written edit must be checked and recorded as a
-                    // change.
+                    // Not interruptible: a written edit must be checked, and recorded as a change.
                     self.account.aws.sleep(SETTLE).await;
                     break;
                 }
@@ -209,7 +203,7 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would not read the same pauses back from their text. Unreadable text would end every pause.
+/// Fails if the handler would misread the text. Unreadable text would end every pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {
@@ -244,7 +238,6 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some(function.parse().unwrap()), spread: None }
     }
 
-    /// Another operator of the same deployment.
     fn another(aws: &SimulatedAws, operator: &Operator) -> Operator {
         let account = aws.called_by("arn:aws:iam::123456789012:user/other").account();
         Operator { account, ..operator.clone() }
@@ -263,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The number of pauses and the number of requests that `comeback pause --list` shows.
+    /// The numbers of pauses and requests that `comeback pause --list` shows.
     async fn listed(operator: &Operator) -> [usize; 2] {
         let listed = serde_json::to_value(pauses(operator, false).await.unwrap()).unwrap();
         ["pauses", "requests"].map(|kind| listed[kind].as_array().map_or(0, Vec::len))
@@ -295,8 +288,7 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// When past pauses fill the parameter, there is still room for a new pause and seven requests, because each new
-    /// entry replaces the oldest past pauses.
+    /// Each new entry replaces the oldest past pauses.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;
@@ -316,7 +308,7 @@ mod tests {
         let (full, _) = read_parameter(&operator.account, Sample::PAUSES).await.unwrap();
         assert!(nearly_full(&full).is_some(), "{text}");
 
-        // The queue has a message that the handler has not received, so the plan of a request is not empty.
+        // With a message that the handler has not received, the plan of a request is not empty.
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let paused = serde_json::to_value(done(&pause(&operator, Sample::ORDERS)).await).unwrap();
         assert_ne!(paused["forgotten"], Value::Array(Vec::new()));
@@ -327,7 +319,7 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// In each round, the second operator begins one call later than in the previous round.
+    /// In each round, the second operator begins one call later.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
@@ -352,12 +344,12 @@ mod tests {
             resumed += u32::from(first || second);
             aws.advance(Duration::from_secs(60));
         }
-        // If the second operator overwrites the first's edit, and restores it only after the first has checked, both
-        // edits are refused.
+        // If the second operator overwrites the first one's edit, and restores it only after the first one has
+        // checked, both edits are refused.
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// In each round, the second operator begins one call later than in the previous round.
+    /// In each round, the second operator begins one call later.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -10,7 +10,7 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// The action that a request directs the handler to perform.
+/// What a request tells the handler to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Retry the events now.
@@ -23,7 +23,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The kind of request that performs this action.
+    /// The kind of request.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Retry { .. } => Kind::Retry,
@@ -32,7 +32,7 @@ impl Ask {
     }
 }
 
-/// A kind of request, without its details.
+/// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Retries waiting events now.
@@ -42,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The subcommand of `comeback` that makes a request of this kind.
+    /// The subcommand of `comeback` for such requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The title of a request of this kind, such as `retry now` in `retry now: orders`.
+    /// The title of such a request, such as `retry now` in `retry now: orders`.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Retry => "retry now",
@@ -59,7 +59,7 @@ impl Kind {
     }
 }
 
-/// A request from `comeback retry` or `comeback cancel`. The handler applies it to the waiting events.
+/// A request from `comeback retry` or `comeback cancel`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestInForce {
     /// The kind of request.
@@ -69,7 +69,7 @@ pub struct RequestInForce {
 }
 
 impl RequestInForce {
-    /// The requests in force at `now`: first the requests to retry events, then the requests to cancel events.
+    /// The requests in force at `now`: first those to retry events, then those to cancel events.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         let retries = pauses.retries().map(|request| (Kind::Retry, request));
         let all = retries.chain(pauses.cancels().map(|request| (Kind::Cancel, request)));
@@ -77,7 +77,7 @@ impl RequestInForce {
         in_force.map(|(kind, request)| Self { kind, request: request.clone() }).collect()
     }
 
-    /// Describes the request, as in `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
+    /// The request in words, as in `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
     pub fn line(&self) -> Text {
         let Request { target, at, errors, keys, by, why, .. } = &self.request;
         let target = target.to_string();
