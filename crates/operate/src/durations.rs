@@ -9,7 +9,7 @@ pub fn read(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats a duration for people to read. It is truncated to milliseconds if it is shorter than a minute, otherwise to
-/// seconds. From 48 hours on, it has days.
+/// seconds. From 48 hours on, it includes days.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {

@@ -100,7 +100,8 @@ pub fn shown_name(arn: &str) -> &str {
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is not in the account and region of the handler `home`. It cannot be attached then.
+/// Returns true if a function is not in the account and region of the handler `home`. Such a function cannot be
+/// attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }

@@ -36,7 +36,7 @@ pub fn parameter_of(variable: &str) -> String {
 
 /// CloudFormation's limit for a parameter's value, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// Lambda's limit for a function's environment variables, in bytes of one JSON object.
+/// Lambda's limit for a function's environment variables, in bytes, measured as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
 /// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the
@@ -75,7 +75,7 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 /// How often an update is checked. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of checks in a row, one minute in all, that still see the stack as it was before the update.
+/// The maximum number of checks in a row that may still see the stack as it was before the update: one minute.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit has taken effect. It is read just before the edit, so that

@@ -26,7 +26,7 @@ pub struct History {
     last_24_hours: Window,
 }
 
-/// Counts in steps of equal length. `None` if CloudWatch has no data.
+/// Counts in steps of equal length. A count is `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
     /// The start of the first step.

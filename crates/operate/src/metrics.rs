@@ -17,7 +17,7 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// no more.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// CloudWatch's counts for the last hour. They are a few minutes behind. `None` if CloudWatch has no data.
+/// CloudWatch's counts for the last hour. They are a few minutes behind. A count is `None` if CloudWatch has no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
     /// Messages sent to the retry queue: failed events, and copies of moved messages.
@@ -30,7 +30,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Invocations of the handler that Lambda throttled.
     pub throttles: Option<f64>,
-    /// The age in seconds of the oldest due message, at its maximum in the latest five minutes.
+    /// The age in seconds of the oldest message that was due: the maximum over the latest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 

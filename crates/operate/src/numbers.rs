@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
 /// The accepted rates, in events per second: from one event in about three years to more than Lambda accepts in any
-/// region. Any other rate is a typo.
+/// region. Any other rate is rejected as a typo.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.
@@ -48,7 +48,7 @@ pub fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     steps.into_iter().find(|&step| is_enough(step)).expect("BUG: no step is enough")
 }
 
-/// Parses a number such as `3` or `0.5`. It may be out of the caller's range.
+/// Parses a number such as `3` or `0.5`. The caller checks the range.
 pub fn read_number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number such as 3 or 0.5".into())
 }

@@ -14,7 +14,7 @@ use crate::operator::Operator;
 /// The operators' log stream in the handler's log group.
 pub const STREAM: &str = "operators";
 
-/// The `action` of an operator's line. The handler's lines never have it.
+/// The `action` of an operator's log line. The handler's lines never have it.
 const ACTION: &str = "operator";
 const VERSION: u64 = 1;
 /// The maximum length of each list in a line.

@@ -245,7 +245,7 @@ fn terms(pause: &Pause) -> Text {
 }
 
 /// A note that another deployment receives the function's new failures, with the command that pauses the function
-/// there too. `None` if that is not so, or if the function could not be read.
+/// there too. `None` if no other deployment receives them, or if the function could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

@@ -104,7 +104,7 @@ async fn choose(
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
     let rules = Rules { policies, pauses };
-    // This machine's clock may be slow, so a newest log line with a later time counts.
+    // This machine's clock may be slow. If the newest log line is later, its time counts.
     let newest = reading.waits.all_messages().map(|(_, message, _)| message.at).max();
     let now = newest.map_or(now, |newest| now.max(newest));
     let (mut chosen, mut left) = (Vec::new(), Recalled::default());
@@ -126,8 +126,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every execution environment of the handler has read an entry that was written at time `at`. One that
-/// has not would hide a recalled message again until its old due time.
+/// Waits until every execution environment of the handler has read an entry that was written at time `at`. An
+/// environment that has not would hide a recalled message again until its old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {

@@ -19,7 +19,7 @@ use crate::text::{Piece, Text};
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// In characters. Longer error types, messages and details are cut.
 pub(super) const LONGEST_ERROR: usize = 256;
-/// In characters, in a table.
+/// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
 /// The values that all dead-letters in a group share, and the error message of the first one.

@@ -76,11 +76,11 @@ impl Chosen {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Picked {
     pub(super) dead_letters: u64,
-    /// The number of dead-letters to act on without the limit.
+    /// The number of dead-letters to act on if there were no limit.
     chosen: u64,
     read: u64,
     groups: Vec<Group>,
-    /// By the reason why the handler would dead-letter them again immediately.
+    /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     #[serde(rename = "left")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
     /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
@@ -99,14 +99,13 @@ pub(super) struct Picked {
     pub(super) pace: Pace,
     #[serde(skip)]
     note: Option<String>,
-    /// Only for a plan with exactly one dead-letter. It may be truncated.
+    /// The key may be truncated. `None` unless the plan has exactly one dead-letter.
     #[serde(skip)]
     key: Option<String>,
 }
 
 impl Picked {
-    /// Picks dead-letters from a snapshot. `skip` returns the reason why the handler would dead-letter one again
-    /// immediately.
+    /// Picks dead-letters from a snapshot. `skip` returns the reason to skip one.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,

@@ -30,7 +30,7 @@ const MOST_HIDDEN: usize = 110_000;
 /// A scan ends after this many consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// A scan tells the operator before it makes more dead-letters than this visible again, because it takes a while.
+/// Before a scan makes more dead-letters than this visible again, it tells the operator, because that takes a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -58,8 +58,8 @@ pub struct Read {
     pub newer: u64,
     /// The reason why the scan ended.
     pub end: ScanEnd,
-    /// The number of dead-letters that could not be made visible again, and the reason. SQS does so after at most 15
-    /// minutes.
+    /// The number of dead-letters that could not be made visible again, and the reason. They become visible after at
+    /// most 15 minutes.
     pub still_hidden: Option<(u64, String)>,
     /// Dead-letters that another reader keeps hidden.
     pub locked: Option<Locked>,
@@ -167,7 +167,7 @@ impl Read {
     }
 }
 
-/// The error text for one dead-letter of a call. It names the call's IAM action.
+/// The error text for a failed call on one dead-letter, with the call's IAM action.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };

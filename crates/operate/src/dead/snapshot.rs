@@ -89,7 +89,7 @@ impl Selection {
     }
 }
 
-/// The functions of all dead-letters that the scan read, even of those that do not match the filter.
+/// The functions of all dead-letters that the scan read, including those that do not match the filter.
 #[derive(Debug, Default)]
 struct Seen {
     /// The first twenty, for error messages.
@@ -250,7 +250,7 @@ impl Snapshot {
         self.kinds.get(number)
     }
 
-    /// Excludes a dead-letter that was redriven or discarded from all selections.
+    /// Leaves a dead-letter out of all selections, because it was redriven or discarded.
     pub(super) fn forget(&self, message_id: &str) {
         self.gone.borrow_mut().insert(message_id.into());
     }

@@ -170,9 +170,9 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // Only a deletion that was denied or never tried surely did not happen. After any other failure, the
-        // dead-letter may be gone: the answer to a first call may have been lost, even if a repeated call failed
-        // because the credentials had expired.
+        // A dead-letter surely stays only if its deletion was denied or never tried. After any other failure, it may
+        // be gone: the answer to a first call may have been lost, even if a repeated call failed because the
+        // credentials had expired.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };

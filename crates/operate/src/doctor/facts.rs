@@ -47,7 +47,7 @@ pub(crate) struct Facts {
     /// Empty if no stack owns the deployment.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<CheckedFunction>,
-    /// The reason if the functions that match the allow-list's patterns could not be listed.
+    /// An error if the functions that match the allow-list's patterns could not be listed.
     pub(crate) matched: Result<(), Failure>,
 }
 

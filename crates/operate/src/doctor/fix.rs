@@ -45,8 +45,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces it. A key whose deletion was cancelled must also be
-/// enabled; the doctor suggests that in its next run.
+/// The command that makes a queue's key usable again, or replaces it. After its deletion is cancelled, a key must also
+/// be enabled; the doctor suggests that in its next run.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -154,7 +154,7 @@ pub(crate) fn stack_parameters(
 
 /// The command that changes some of the handler's environment variables, and keeps the others. It is an instruction in
 /// words if the handler also has a variable that is not a setting: a command would print its value, which may be a
-/// secret, or remove it.
+/// secret, or remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -197,7 +197,7 @@ pub(crate) fn attach(attachment: &Attachment) -> Text {
     deployment.command(CommandName::Attach, std::iter::once(command_name(&arn, home)).chain(flag)).into()
 }
 
-/// The function in an AWS CLI command: its name, or its ARN if it is in another account or region.
+/// A function's name for an AWS CLI command, or its ARN if it is in another account or region.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }

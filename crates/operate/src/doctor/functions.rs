@@ -141,7 +141,7 @@ pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judge
     ))
 }
 
-/// Checks that recursive loops are allowed, as [`Attachment::allow_recursion`] does.
+/// Checks that recursive loops are allowed. [`Attachment::allow_recursion`] allows them.
 pub(crate) fn recursion(facts: &Facts, function: &CheckedFunction) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |_| {
@@ -236,7 +236,7 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-/// Checks that failed events go to the retry queue, as [`Attachment::redirect`] sets up.
+/// Checks that failed events go to the retry queue. [`Attachment::redirect`] sends them there.
 pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     if let Some(other) = attachment.other() {
         return Ok(warning(
@@ -268,8 +268,8 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` without a warning. Most throttling lasts less than these ten minutes, which
-/// are short compared with the backoff that follows.
+/// The largest `MaximumEventAgeInSeconds` without a warning. Most throttling lasts less than ten minutes, and ten
+/// minutes is short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 /// Checks that the maximum event age is at most `SHORT_AGE`. [`Attachment::redirect`] lowers it.
@@ -312,7 +312,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character of a class name, of any alphabet.
+/// Returns true for a character, of any alphabet, that may occur in a class name.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -131,7 +131,7 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Judgement) -> Judged {
     Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
-/// The handler's `MAXIMUM_CONCURRENCY`, or the default if it refuses its settings (CB020 reports that).
+/// The handler's `MAXIMUM_CONCURRENCY`, or the default if its settings are refused (CB020 reports that).
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
         policies.stack().settings().maximum_concurrency

@@ -98,7 +98,7 @@ pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged 
     let means = "its events wait until the handler may invoke it";
     judged(flags, means, &attachment.invoke, None, |missing| match attachment.allow_invoking() {
         Ok(Some(_)) if attachment.is_attached() && facts.parameters.is_ok() => fix::attach(attachment),
-        // The handler's role is the same for all functions, so the policy's name has the function's name.
+        // The handler has one role for all functions, so the policy's name includes the function's name.
         _ => allow(flags, &format!("CB109-{}", attachment.name().replace(':', ".")), missing),
     })
 }
@@ -430,7 +430,7 @@ mod tests {
         for change in [
             (|facts| facts.attachment().target.invoke_settings.clear()) as fn(&mut Facts),
             |facts| facts.settings().on_failure = Some("arn:aws:sqs:eu-west-1:123456789012:billing".into()),
-            // A stack that could not be read may name the function. `attach` would then only refer to this check.
+            // An unreadable stack may still name the function. `attach` would then only refer to this check.
             |facts| facts.parameters = Err(Failure::could_not("cloudformation:DescribeStacks denied")),
         ] {
             let fix = fix(change);

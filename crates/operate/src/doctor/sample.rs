@@ -53,12 +53,12 @@ pub(crate) fn healthy() -> Facts {
 }
 
 impl Facts {
-    /// Of the function `orders`.
+    /// The attachment of `orders`.
     pub(crate) fn attachment(&mut self) -> &mut Attachment {
         &mut self.functions[0].attachments[0]
     }
 
-    /// Of the function `orders`.
+    /// The settings of `orders`.
     pub(crate) fn settings(&mut self) -> &mut InvokeSettings {
         self.attachment().target.invoke_settings.entry(None).or_default()
     }

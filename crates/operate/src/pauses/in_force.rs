@@ -1,5 +1,5 @@
-//! Whether a function is paused now. The handler's log cannot tell: it shows only the pauses that were in force when
-//! the handler last checked an event.
+//! The current state of a function's pauses. The handler's log cannot show it: the log shows only the pauses that were
+//! in force when the handler last checked an event.
 
 use std::time::Duration;
 

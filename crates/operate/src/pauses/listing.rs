@@ -32,7 +32,7 @@ pub struct Listing {
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and the requests in force, `with_history` or without.
+/// Lists the open pauses and the requests in force. `with_history` adds the history of the pauses.
 ///
 /// # Errors
 ///

@@ -107,7 +107,7 @@ impl<'a> Parameter<'a> {
         Ok(read_parameter(self.account, self.name).await?.0)
     }
 
-    /// Reads an earlier version of the parameter. SSM keeps a hundred.
+    /// Reads an earlier version of the parameter. SSM keeps a hundred versions.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;
@@ -122,8 +122,8 @@ impl<'a> Parameter<'a> {
     }
 
     /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number
-    /// of a version after `version` with this text. Without one, fails with the write's error `failure`. If the
-    /// versions cannot be read, the error says that the write may have succeeded.
+    /// of the version after `version` that has this text. If no version has it, fails with `failure`, the write's
+    /// error. If the versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";

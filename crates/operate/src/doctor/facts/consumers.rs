@@ -33,7 +33,7 @@ pub(crate) struct Consumer {
     pub(crate) max_age: MaxAge,
     /// `None` if the function's environment variables do not name a dead-letter queue.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// Whether the function's role may hide messages, according to IAM.
+    /// The permission of the function's role to hide messages.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
     /// The flags that select the function's region and the operator's profile in a suggested command.

@@ -21,7 +21,7 @@ pub(crate) struct CheckedFunction {
     pub(crate) arn: String,
     /// `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// One entry for each qualifier that is attached, or that the operator or the allow-list names. Without any, the
+    /// One entry for each qualifier that is attached, or that the operator or the allow-list names. Otherwise, the
     /// only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that are attached or named, but do not exist.
@@ -96,8 +96,8 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// Unqualified ARNs, each with the qualifiers that the operator or the allow-list names.
 type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// The functions that the operator or the allow-list names without a pattern. Besides the handler's allow-list,
-/// `listed` is the one in the stack's parameter. A name that is not an ARN stands for a function in the handler's
+/// The functions that the operator or the allow-list names without a pattern. `listed` is the allow-list in the
+/// stack's parameter, in addition to the handler's. A name that is not an ARN stands for a function in the handler's
 /// account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> QualifiersByFunction {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
@@ -111,7 +111,7 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Qual
     wanted
 }
 
-/// Every qualifier whose failure destination is the retry queue, and every qualifier in `asked`. Without any, only
+/// Every qualifier with the retry queue as its failure destination, and every qualifier in `asked`. Otherwise, only
 /// `None`, which is the unqualified function.
 fn qualifiers(
     target: &Target,

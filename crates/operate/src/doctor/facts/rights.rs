@@ -64,8 +64,8 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// By check number. The list is empty if the handler does not need the permission, because it reads no pauses or
-/// because AWS manages the queues' keys.
+/// The permissions by check number. A list is empty if the handler does not need the permission, because it reads no
+/// pauses or because AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
 /// The suffix of a made-up log stream's ARN, which stands for all streams of a log group in calls to IAM's simulator.
