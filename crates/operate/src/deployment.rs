@@ -74,7 +74,7 @@ pub enum Stopped {
     NotFed,
 }
 
-/// What the handler does with events from a function that is not on the allow-list.
+/// The handler's treatment of events from a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
@@ -85,7 +85,7 @@ pub enum Unlisted {
 }
 
 impl Unlisted {
-    /// What the handler does with events from the function `arn`. `None` if it retries them.
+    /// The handler's treatment of events from the function `arn`. `None` if the handler retries them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),

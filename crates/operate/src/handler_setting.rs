@@ -72,7 +72,7 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// How often an update is checked. The checks stop after half an hour.
+/// The interval between checks of an update. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
 /// The maximum number of checks in a row that may still see the stack as it was before the update: one minute.

@@ -45,7 +45,7 @@ pub fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Such as `name`, `name:qualifier` or `every function`.
+/// The target's name for operators: `name`, `name:qualifier` or `every function`.
 pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }

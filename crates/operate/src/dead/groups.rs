@@ -120,7 +120,7 @@ pub struct Described {
     pub dead_lettered_at: Timestamp,
     /// The time when the message was sent to the dead-letter queue.
     pub sent: Timestamp,
-    /// Details of the reason, such as the limit that was exceeded and the actual value. `None` if there are none.
+    /// Details of the reason, if any, such as the limit that was exceeded and the actual value.
     pub detail: Option<String>,
 }
 

@@ -224,7 +224,7 @@ impl DeadLetterOutcome {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// Such as `redrove 812 dead-letters; …`.
+    /// A sentence such as `redrove 812 dead-letters; …`.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -242,7 +242,7 @@ pub(super) struct Acted {
     pub(super) outcome: DeadLetterOutcome,
     #[serde(skip)]
     pub(super) read: Read,
-    /// Such as `redrove`.
+    /// The verb, such as `redrove`.
     #[serde(skip)]
     pub(super) did: &'static str,
 }

@@ -120,7 +120,7 @@ const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
 
-/// Such as `1 dead-letter`.
+/// A count such as `1 dead-letter`.
 pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
     counted(dead_letters, "dead-letter", "dead-letters")
 }

@@ -20,8 +20,8 @@ use crate::text::{Text, shell};
 const TIMEOUTS: u32 = 6;
 /// SQS's limit for `maxReceiveCount`.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// How long a FIFO queue takes to deliver a message [`MAX_RECEIVE_COUNT`] times with the default `max_backoff`,
-/// approximately.
+/// The approximate time that a FIFO queue takes to deliver a message [`MAX_RECEIVE_COUNT`] times, with the default
+/// `max_backoff`.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {

@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// What an operator sets for a pause. Where a field is `None`, an open pause keeps its value, and a new pause gets the
-/// default.
+/// An operator's settings for a pause. Where a field is `None`, an open pause keeps its value, and a new pause gets
+/// the default.
 #[derive(Clone, Debug, Default)]
 pub struct PauseTerms {
     /// The planned end.

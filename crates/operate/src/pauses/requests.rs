@@ -10,7 +10,7 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// What a request tells the handler to do.
+/// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Retry the events now.

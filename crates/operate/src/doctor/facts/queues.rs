@@ -1,3 +1,4 @@
+//! Reads the attributes of a queue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
