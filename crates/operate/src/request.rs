@@ -1,9 +1,8 @@
-//! Requests from `comeback retry` and `comeback cancel`. A request either cancels waiting events, or retries them now
-//! (after a fix, for example).
+//! Requests from `comeback retry` and `comeback cancel`, which retry waiting events now or cancel them.
 //!
-//! A request is an entry in the SSM parameter that also holds the pauses. The handler reads the request and applies it
-//! to each message that it checks. Both commands recall messages that would otherwise stay hidden past their new due
-//! times. A cancelled event is dead-lettered, so it can still be redriven.
+//! A request is an entry in the SSM parameter that also holds the pauses. The handler applies it to each message that
+//! it checks. Both commands recall messages that would otherwise stay hidden past their new due times. A cancelled
+//! event is dead-lettered, so it can still be redriven.
 
 pub mod follow;
 pub mod reach;
@@ -198,7 +197,7 @@ impl RequestEvents {
         })
     }
 
-    /// The request to write at the time `at`. `hidden` is the longest time that a message may be hidden. A request that
+    /// The request to write at time `at`. `hidden` is the longest time that a message may be hidden. A request that
     /// cancels events by key lasts for the maximum duration. Any other request ends once the handler has checked every
     /// message that the request covers.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
@@ -226,7 +225,7 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the request. Also returns the past pauses that were dropped because the SSM parameter was full.
+    /// Returns the past pauses that were dropped because the SSM parameter was full.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
@@ -414,14 +413,12 @@ pub(crate) mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-    /// A simulated account in which `orders` is attached, and its operator.
     pub(crate) fn sample() -> (SimulatedAws, Operator) {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
         (aws, operator)
     }
 
-    /// Adds a line about an event of `orders` to the handler's log.
     pub(crate) fn writes(aws: &SimulatedAws, key: &str, fields: Value) {
         let now = aws.time();
         let mut line = json!({"timestamp": now, "key": key, "target": function_arn("orders")});
@@ -430,7 +427,7 @@ pub(crate) mod tests {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
     }
 
-    /// Adds a log line about a moved message. The handler checks such a message every 15 minutes.
+    /// Logs a moved message, which the handler checks every 15 minutes.
     pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));

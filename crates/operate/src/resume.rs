@@ -206,12 +206,10 @@ fn others(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Vec<OpenPaus
 }
 
 impl ResumePlan {
-    /// The open pauses to end.
     fn open(&self) -> impl Iterator<Item = &Pause> {
         self.ended.iter().map(|ended| &ended.pause)
     }
 
-    /// The error if the pause has ended since this plan was made, most likely because another operator ended it.
     fn already_ended(&self) -> Failure {
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
         Failure::undone(text![

@@ -7,13 +7,10 @@ use crate::aws::Verdict;
 use crate::deployment::queue::CustomerKey;
 use crate::failure::Failure;
 
-/// The IAM action for sending messages to a queue.
 pub(crate) const SEND: &[&str] = &["sqs:SendMessage"];
-/// The KMS actions that a role needs in order to send to an encrypted queue and to receive from it.
+/// The KMS actions for sending to and receiving from an encrypted queue.
 pub(crate) const USE_KEY: &[&str] = &["kms:GenerateDataKey", "kms:Decrypt"];
-/// The IAM action for hiding messages in a queue.
 pub(crate) const HIDE: &[&str] = &["sqs:ChangeMessageVisibility"];
-/// The IAM action for invoking a function.
 pub(crate) const INVOKE: &[&str] = &["lambda:InvokeFunction"];
 
 /// An action that a role needs on a resource, with the verdict of IAM's policy simulator.
@@ -28,7 +25,6 @@ pub(crate) struct Right {
 /// The permissions that a role needs, or the reason why IAM's policy simulator could not check them.
 pub(crate) type Rights = Result<Vec<Right>, Failure>;
 
-/// Asks IAM's policy simulator whether a role may perform each action on each resource.
 pub(crate) async fn ask(
     account: &Account,
     role_arn: &str,

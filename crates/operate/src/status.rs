@@ -55,8 +55,7 @@ pub struct Status {
     /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves further messages. `None` if there is
     /// no limit, or if the handler refuses its settings.
     hide_up_to: Option<u64>,
-    /// The entries in `POLICIES`, which set retry policies for individual functions. The list is empty if the handler
-    /// refuses its settings.
+    /// The entries in `POLICIES`. Empty if the handler refuses its settings.
     policies: Vec<OwnPolicy>,
     /// The message counts of the dead-letter queue.
     pub dead_letters: Depth,
@@ -66,9 +65,9 @@ pub struct Status {
     pub pauses: Option<Vec<OpenPause>>,
     /// The requests in force. `None` if the handler reads no pauses, or if the pauses could not be read.
     requests: Option<Vec<RequestInForce>>,
-    /// The reason why the pauses could not be read. `None` if no read failed.
+    /// The reason why the pauses could not be read.
     pauses_problem: Option<String>,
-    /// A warning that the SSM parameter with the pauses is nearly full. `None` if it has enough space.
+    /// A warning that the SSM parameter with the pauses is nearly full.
     pauses_nearly_full: Option<String>,
     /// The part of the state that comes from CloudWatch.
     #[serde(flatten)]
@@ -85,7 +84,7 @@ pub struct Status {
 struct OwnPolicy {
     /// The pattern that matches the functions, as written in the entry.
     functions: String,
-    /// The values that the entry sets, by variable. For other variables, the stack's values apply.
+    /// The values that the entry sets, by variable.
     settings: BTreeMap<String, String>,
 }
 
@@ -231,7 +230,6 @@ pub struct Metrics {
     /// repeated for a minute.
     #[serde(skip)]
     unread: BTreeMap<&'static str, Failure>,
-    /// The time when CloudWatch was read.
     #[serde(skip)]
     at: Timestamp,
 }
@@ -284,8 +282,7 @@ struct OldestDeadLetter {
 const RECEIVES: usize = 10;
 
 impl OldestDeadLetter {
-    /// Receives up to a hundred dead-letters without hiding them, and returns the oldest. Returns `None` if no
-    /// dead-letter was received.
+    /// Receives up to a hundred dead-letters without hiding them, and returns the oldest.
     async fn find(
         account: &Account,
         queue: &Queue,

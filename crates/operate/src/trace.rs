@@ -32,8 +32,7 @@ pub struct Trace {
     /// The handler's log lines about the event, as steps, in order.
     #[serde(flatten)]
     pub story: Story,
-    /// Those of the event's invocations that were looked up in its targets' logs, in order. [`LinesOf`] selects the
-    /// invocations whose log lines are included.
+    /// The invocations that were looked up in the targets' logs, in order. [`LinesOf`] selects those with log lines.
     pub invocations: Vec<Invocation>,
     /// The current state of the function's pauses. `None` if the state is unknown, or if the event is not waiting.
     pub pause: Option<InForce>,
@@ -235,7 +234,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// A trace of an event. `lines` holds the time, in seconds, and the fields of each log line.
+    /// `lines` holds the time, in seconds, and the fields of each log line.
     pub(crate) fn trace(lines: &[(u64, Value)], end: StoryEnd, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
@@ -251,8 +250,7 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// A simulated account with log lines about event `k-1`. `lines` holds the time, in seconds, and the fields of each
-    /// log line. The account's clock is at 64 seconds.
+    /// `lines` holds the time, in seconds, and the fields of each log line about event `k-1`.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

@@ -82,12 +82,10 @@ fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     (scenario, settings)
 }
 
-/// Returns operators that run random commands and count their changes in `made`.
 fn operators(seed: u64, duration: Duration, made: &Made) -> MakeOperators {
     SimulatedOperators { made: made.clone(), ..SimulatedOperators::chaos(seed, duration) }.make()
 }
 
-/// Asserts that the operators made more than ten changes of each kind, and recalled more than 200 messages.
 fn assert_all_were_made(made: &Made) {
     for what in ["pause", "resume", "retry", "retry --withdraw", "cancel", "cancel --withdraw"] {
         assert!(made.count(what) > 10, "{what}: {made:?}");

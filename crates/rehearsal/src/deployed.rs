@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting in two formats: as a parameter of the CloudFormation stack, and as a property of the CDK construct.
+/// A setting as a parameter of the stack and as a property of the CDK construct.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -42,7 +42,7 @@ impl DeployedSetting {
     }
 }
 
-/// Returns the name of the CDK construct's property for a variable of the handler: `maxAge` for `MAX_AGE`.
+/// The CDK construct's property for a variable: `maxAge` for `MAX_AGE`.
 fn property(variable: &str) -> String {
     let name = parameter_of(variable);
     name[..1].to_lowercase() + &name[1..]

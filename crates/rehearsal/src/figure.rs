@@ -112,12 +112,11 @@ impl Picture {
         (top, self.size.1 - top - Room::BELOW)
     }
 
-    /// Returns true if the picture is as wide as the page, so that it scrolls on a narrow screen.
+    /// Returns true if the picture is as wide as the page. On a narrow screen, it then scrolls.
     fn is_wide(&self) -> bool {
         self.size == WIDE
     }
 
-    /// Returns true if a click on any of the values opens a page.
     fn has_links(&self) -> bool {
         self.values.iter().any(|values| values.href.is_some())
     }

@@ -81,10 +81,6 @@ impl PlanArguments {
     }
 
     /// Parses the policies with the handler's own code.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the handler's errors if the handler would refuse a value.
     fn policies(&self) -> Result<Policies, Vec<SettingError>> {
         let given =
             [("max-age", &self.max_age), ("max-retries", &self.max_retries), ("policies", &self.policies)];

@@ -31,7 +31,7 @@ pub struct Watch {
     pub(super) wanted: WaitingFilter,
     /// The retries to wait for, each as the event's key and the number of the retry.
     pub(super) awaited: HashSet<(String, u64)>,
-    /// The time range to watch, from the time when the plan was made to the end of the request.
+    /// The time range to watch, from the planning to the request's end.
     pub(super) time: Range<Timestamp>,
 }
 
@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on the events that have no retry in the log when the request ends. Possible reasons: log lines are
-    /// missing, or the handler is slow. `None` if the log has a retry for every event.
+    /// A remark on events without a retry in the log after the request has ended. Log lines may be missing, or the
+    /// handler may be slow.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -90,8 +90,7 @@ impl Watch {
     }
 }
 
-/// The retries made since a request. For each event that was waiting at the time of the request, only the next retry
-/// counts.
+/// The retries made since a request. Only the next retry of each awaited event counts.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
@@ -99,12 +98,11 @@ struct Counts {
     invocations: HashSet<String>,
     /// The request ids of all invocations that failed.
     failed: HashSet<String>,
-    /// The time of the last line that was read.
+    /// The time of the last line read.
     last: Option<Timestamp>,
 }
 
 impl Counts {
-    /// Reads the lines that were written since the last read.
     async fn read(&mut self, watch: &Watch, account: &Account) -> Result<(), Failure> {
         let Watch { deployment, wanted, awaited, time } = watch;
         let all = LogFilter::since(&deployment.log_group, self.read_from(time.start));
@@ -122,15 +120,15 @@ impl Counts {
         Ok(())
     }
 
-    /// The time from which to read the log next. This time is before the end of the previous read, because lines may
-    /// arrive out of order. A line that is read twice counts only once.
+    /// Each read overlaps the previous one, because lines may arrive out of order. A line that is read twice counts
+    /// only once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }
 
     fn take(&mut self, line: LogLine<'_>, awaited: &HashSet<(String, u64)>) {
         let Some(event) = line.event else { return };
-        // `request_id` is the id of the invocation whose failure this line is about.
+        // This line is about the failure of the invocation `request_id`.
         self.failed.extend(event.request_id.map(Into::into));
         let retry = (event.key.into(), event.retry);
         if let What::Reinvoke { invoke_request_id, .. } = line.what
@@ -141,7 +139,6 @@ impl Counts {
         }
     }
 
-    /// The number of retries that failed.
     fn failed_again(&self) -> u64 {
         self.invocations.intersection(&self.failed).count() as u64
     }

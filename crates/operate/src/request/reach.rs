@@ -1,5 +1,4 @@
-//! Estimates from the handler's log which waiting events will be affected by a request or by the end of a pause, and
-//! when they will be retried.
+//! Estimates which waiting events a request or the end of a pause affects, and when they are retried.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -47,14 +46,13 @@ pub struct Reach {
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
-    /// The number of events that an ended pause held. These events are retried within the spread period of the pause.
+    /// The number of events that an ended pause held. They are retried within the pause's spread.
     pub returning: u64,
     /// The number of events whose last invocation got no response from Lambda, and may have succeeded.
     pub unanswered: u64,
     /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The request's error glob and the errors of the waiting events, if the glob matches none of these errors.
-    /// Otherwise `None`.
+    /// The error glob and the waiting events' errors, if the glob matches none of them.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
     /// The retries of the affected events, each as the event's key and the number of the retry.
@@ -118,8 +116,8 @@ impl Reach {
         lines
     }
 
-    /// Adds a message to the count for `why`, the reason that it is not recalled. Returns true if `entry` does not
-    /// affect the due time of the message's event.
+    /// Counts a message under `why`, the reason that it is not recalled. Returns true if `entry` does not change its
+    /// due time.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -129,8 +127,7 @@ impl Reach {
             NotRecalled::RetryAfter => (&mut self.retry_after, true),
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
-            // Cancelling an event takes no invocation, so the handler cancels an event with an unanswered invocation
-            // when its message returns.
+            // A cancellation needs no invocation, so it takes effect when the message returns.
             NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
@@ -163,7 +160,6 @@ impl Reach {
         format!("{events} will be {done}, all within {all}, half within {half}")
     }
 
-    /// The counts of events that are not recalled, each with the reason.
     fn not_recalled(&self, paused: &'static str) -> impl Iterator<Item = (u64, &'static str)> {
         let Self { before, moved, retry_after, returning, unanswered, last_retry, .. } = *self;
         let all = [
@@ -182,9 +178,9 @@ impl Reach {
     }
 }
 
-/// The time when the handler first checks the event's message with the request. The handler has read the request by
-/// `noticed`. If the next check according to the log is earlier, the message was moved: the handler checks a moved
-/// message every 15 minutes until its retry is due, without logging the checks.
+/// The time of the handler's first check after it has read the request, which is by `noticed`. If the log gives an
+/// earlier time, the message was moved: the handler checks it every 15 minutes until its retry is due, without logging
+/// the checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -219,8 +215,7 @@ mod tests {
         waits.take(&test_line(line));
     }
 
-    /// The reach of a request for every function. The request spreads the retries over five minutes, and the handler
-    /// reads the request within 38 s.
+    /// The handler reads the request within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             target: PauseTarget::All,

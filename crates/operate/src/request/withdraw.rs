@@ -44,7 +44,7 @@ pub struct WithdrawPlan {
     kind: Kind,
     #[serde(skip)]
     target: PauseTarget,
-    /// Requests of the same kind for other targets. These requests stay in force.
+    /// Requests of the same kind for other targets, which stay in force.
     #[serde(skip)]
     others: Vec<RequestInForce>,
     #[serde(skip)]
@@ -107,7 +107,7 @@ impl Change for WithdrawRequests {
 }
 
 impl WithdrawRequests {
-    /// Withdraws the requests. Returns the past pauses that were dropped because the SSM parameter was full.
+    /// Returns the past pauses that were dropped because the SSM parameter was full.
     async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;

@@ -296,7 +296,6 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
         assert!(end.starts_with("the pauses are unreadable; "), "its mapping is enabled: {end}");
     }
 
-    /// The status of a deployment without events, pauses or alarms.
     fn quiet() -> Status {
         Status {
             handler: "retry".into(),

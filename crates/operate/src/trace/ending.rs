@@ -41,8 +41,8 @@ impl Trace {
         short(moment.since(self.now).as_secs_f64())
     }
 
-    /// The last sentence for an event whose retry should have been made at `due`. `the` is the beginning of the
-    /// sentence: `The`, or a clause that ends in `the`.
+    /// The last sentence for an event with an overdue retry. `the` begins the sentence: `The`, or a clause that ends in
+    /// `the`.
     fn overdue(&self, the: &str, due: Timestamp) -> Text {
         let late = format!("{the} next retry has been due for {}. ", self.since(due));
         let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
@@ -144,7 +144,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// The last sentence of a trace. `second` is the time at which the logs were read, in seconds.
+    /// `second` is the time when the logs were read.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

@@ -19,9 +19,8 @@ use crate::trace::story::{LoggedLine, Story};
 pub(crate) struct Logs<'a> {
     pub(crate) account: &'a Account,
     pub(crate) deployment: &'a Deployment,
-    /// The time from which the logs are searched.
     pub(crate) since: Timestamp,
-    /// The callback that receives the number of lines found so far in the handler's log.
+    /// Called with the number of lines found so far in the handler's log.
     pub(crate) progress: &'a dyn Fn(usize),
 }
 
@@ -81,8 +80,7 @@ impl Logs<'_> {
         let mut logged = Vec::new();
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
             // Some lines do not name the request. An execution environment serves one request at a time and has its own
-            // log stream. So all lines of the stream from the first to the last line that names the request belong to
-            // the request.
+            // log stream, so all lines between the first and the last line that name the request belong to it.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
             let all = LogFilter { until, stream, ..LogFilter::since(&group, first.at) };
             for LogEvent { at, message, .. } in search(account, all, "", &|_| ()).await? {

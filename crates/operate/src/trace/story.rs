@@ -324,7 +324,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A log line about event `k-1`, written at the time `second`. The request id of attempt 0 is `r-0`.
+    /// A log line about event `k-1`, written at time `second`. The request id of attempt 0 is `r-0`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));

@@ -72,7 +72,6 @@ impl WaitingFilter {
     }
 }
 
-/// Joins conditions of a filter pattern with `||`. Returns `None` for an empty list.
 fn any(tests: Vec<String>) -> Option<String> {
     match &tests[..] {
         [] => None,

@@ -95,8 +95,7 @@ impl FunctionState<'_> {
         self.back_by = self.back_by.max(group.last_due);
     }
 
-    /// The function's state. `in_force` is the state of the function's pauses. `has_errors` is true if at least half of
-    /// the function's waiting events failed with an error.
+    /// `has_errors` is true if at least half of the function's waiting events failed with an error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
@@ -141,8 +140,7 @@ impl Reading {
                 function.steps[(number - first) as usize] = *step;
             }
         }
-        // The number of waiting events without an error, by function. The largest group comes first, so its error is
-        // the most frequent one.
+        // The largest group comes first, so its error is the most frequent one.
         let mut without_error = BTreeMap::<&str, u64>::new();
         let groups = self.waits.all_groups();
         for group in &groups {

@@ -48,7 +48,6 @@ impl Reading {
         hidden.saturating_sub(self.waits.count() as u64)
     }
 
-    /// A note on hidden messages that should have a line in the log, but have none. `None` if no such message is known.
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         let messages = match unlogged {
@@ -72,7 +71,6 @@ impl Reading {
         self.notes(&self.waits.all_groups(), now)
     }
 
-    /// The notes to show below a list of these groups of waiting events.
     pub(super) fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<Text> {
         let Self { deployment, pauses, .. } = self;
         let unknown =
@@ -134,8 +132,6 @@ impl Reading {
         notes
     }
 
-    /// A note on the number of events that a pause holds, with the command that lists the pauses. `None` if no event
-    /// is held.
     fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let events = match groups.iter().map(|group| group.held).sum() {
             0 => return None,
@@ -146,8 +142,6 @@ impl Reading {
         Some(text![format!("{events} held by a pause until it ends: "), list, "."])
     }
 
-    /// A note on events that the handler will dead-letter because their functions are not on the allow-list, with the
-    /// commands that attach these functions. `None` if no such event is waiting.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
         let what = match unlisted().map(|group| group.not_allowed).sum() {

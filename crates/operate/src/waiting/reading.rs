@@ -41,7 +41,6 @@ pub struct Reading {
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     /// The time when the log was last read in full. Later reads add only new lines.
     pub(super) begun: Timestamp,
-    /// The time from which the log was read.
     pub(super) since: Timestamp,
     /// The time up to which the log was read. `None` before the first read.
     pub(super) until: Option<Timestamp>,
@@ -163,7 +162,6 @@ impl Reading {
         })
     }
 
-    /// Reads the log lines that were written since the last read.
     async fn read_log(
         reading: &RefCell<Self>,
         operator: &Operator,
@@ -243,9 +241,9 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// Returns the errors of the waiting events, as a hint for the case that the filter's error glob matches no event.
-    /// Reads the log again, because the first read returned only lines that match the glob. Returns `None` if the
-    /// filter has no glob, if the glob matches an event, or if the log cannot be read again.
+    /// Returns the errors of the waiting events, as a hint if the filter's error glob matches no event. Reads the log
+    /// again, because the first read returned only lines that match the glob. Returns `None` if the filter has no glob,
+    /// if the glob matches an event, or if the log cannot be read again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -284,7 +282,6 @@ fn reach(
     longest.clamp(LONGEST_HIDDEN, RETENTION)
 }
 
-/// The longest `MAX_AGE` of any retry policy.
 fn longest_age(policies: &Policies) -> Duration {
     let of_functions = policies.entries().iter().map(|entry| entry.policy().max_age());
     of_functions.fold(policies.stack().max_age(), Duration::max)

@@ -85,13 +85,10 @@ impl Recent {
         }
     }
 
-    /// The number of events that were due at the start of a step. An event is not counted until the handler has
-    /// checked it.
     pub(super) fn due_at(&self, step: u64) -> u64 {
         self.due.get(&step).copied().unwrap_or_default()
     }
 
-    /// The ARNs of the functions that have counts.
     pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
         self.steps.keys().map(AsRef::as_ref)
     }

@@ -104,8 +104,8 @@ mod tests {
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
 
-    /// Waiting events. `events` holds the function of each event and the number of seconds until the event is due.
-    /// `None` means that a pause holds the event.
+    /// `events` holds the function of each event and the number of seconds until the event is due. `None` means that a
+    /// pause holds the event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

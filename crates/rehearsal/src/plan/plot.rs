@@ -12,7 +12,6 @@ use crate::chart::{
 use crate::plan::words::{headline, time};
 
 const SIZE: (u32, u32) = (900, 560);
-/// Colour for each kind of jitter.
 const JITTERS: [(&str, RGBColor); 3] = [("full", BLUE), ("equal", GREEN), ("decorrelated", PURPLE)];
 
 /// Draws a point for each policy that loses no event. The point shows the time until 99 % of events are delivered, and

@@ -39,7 +39,6 @@ pub fn headline(plan: &Plan) -> String {
 /// Column headings for the cells that [`rows`] returns.
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
-/// Returns a table of the unbeaten policies and the defaults, fastest first.
 pub(super) fn figures(plan: &Plan) -> Table {
     let rows = rows(plan);
     let column = |index: usize| rows.iter().map(|(_, cells)| cells[index].clone()).collect();
@@ -128,7 +127,6 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSett
     backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
-/// Returns the setting `MAXIMUM_CONCURRENCY` if the policy needs more pollers than the default; otherwise `None`.
 pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;

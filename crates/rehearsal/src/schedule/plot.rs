@@ -118,7 +118,6 @@ fn draw_times(
     Ok(())
 }
 
-/// Draws the share of the events that reach each retry.
 fn draw_shares(area: &Area<'_>, schedule: &Schedule) -> Drawing {
     let x = CountAxis::Percent((0.0..100.0).into());
     let room = Room { left: 40, ..Room::below(16) };

@@ -246,7 +246,6 @@ enum Chaos {
 }
 
 impl FaultFlags {
-    /// Returns a copy of `scenario` with the seed `seed` and with these faults.
     fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
         let mix = match self.chaos {
             Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),

@@ -184,7 +184,6 @@ pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     costs
 }
 
-/// Formats a number of milliseconds as a time.
 pub(super) fn time(ms: u64) -> String {
     durations::text(Duration::from_millis(ms))
 }
@@ -210,7 +209,7 @@ pub(super) fn peak(summary: &Summary) -> String {
 /// Maximum number of rows in a table over time. For a run of one day, each row covers one hour.
 const ROWS: usize = 24;
 
-/// Number of minutes per row, chosen so that there are at most 24 rows.
+/// Number of minutes per row, which makes at most 24 rows.
 pub fn minutes_a_row(summary: &Summary) -> usize {
     summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
 }

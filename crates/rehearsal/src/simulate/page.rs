@@ -25,7 +25,6 @@ pub use life::Lives;
 pub use runs::Runs;
 use runs::Side;
 
-/// The whole simulation report.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page {

@@ -8,7 +8,7 @@ use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
 
-/// The pollers are considered to be behind if there are more than this many batches of visible messages per poller.
+/// The pollers are behind if more than this many batches per poller are visible.
 const BATCHES_BEHIND: u64 = 10;
 /// Number of consecutive minutes for which the pollers must be behind before there is a warning. A short burst ends
 /// sooner.
@@ -23,7 +23,6 @@ pub fn warnings(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Vec<
         .collect()
 }
 
-/// Returns a warning if events waited for pollers for several minutes; otherwise `None`.
 fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Option<String> {
     let pollers = policy.settings().maximum_concurrency;
     let behind = pollers * scenario.batch_size as u64 * BATCHES_BEHIND;
@@ -56,7 +55,7 @@ fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     })
 }
 
-/// Returns a warning if more than half of the moved messages could have been hidden instead; otherwise `None`.
+/// Returns a warning if more than half of the moved messages could have been hidden instead.
 fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
     (2 * summary.moves_with_room > summary.moves).then(|| {
         format!(
@@ -90,12 +89,11 @@ mod tests {
         Scenario { events: 1, batch_size: 2, in_flight_limit: LIMIT as usize, ..Scenario::default() }
     }
 
-    /// Creates a summary of a run that has these minutes.
     fn summary(minutes: Vec<Minute>) -> Summary {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Creates a series of minutes: `minutes` with `visible` visible messages each, between two with none.
+    /// `minutes` with `visible` visible messages each, between two with none.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];

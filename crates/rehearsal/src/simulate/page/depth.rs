@@ -156,7 +156,6 @@ mod tests {
     use super::*;
     use crate::flags::PolicyFlags;
 
-    /// Simulates a run of ten events in which `delayed` messages are delayed in the second minute.
     fn side(delayed: u32) -> (Scenario, Side) {
         let scenario = Scenario { events: 10, ..Scenario::default() };
         let flags = PolicyFlags::default();

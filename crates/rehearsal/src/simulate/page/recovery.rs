@@ -34,8 +34,7 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs with other kinds of jitter. A run that is also the compared policy's run has that policy's
-/// colour instead.
+/// Colours of the runs with other kinds of jitter.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
 /// Returns the runs to draw: the policy's own run, then its runs with other kinds of jitter, each named after its
@@ -147,7 +146,6 @@ pub(super) fn draw(lines: &[RecoveryLine<'_>], size: (u32, u32)) -> Picture {
     picture.with_values(Values::each(MOMENTS, edge, in_words))
 }
 
-/// Returns the chart's figures as a table.
 pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
     let column = |head: &str, cell: &dyn Fn(&Summary) -> String| {
         (head.to_owned(), recoveries.iter().map(|recovery| cell(recovery.summary)).collect())

@@ -141,7 +141,6 @@ pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// Caption and column headings of a table that compares policies.
 pub(super) struct Headings<'a> {
     pub(super) caption: &'a str,
     pub(super) labels: &'a str,

@@ -11,7 +11,6 @@ use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes, tim
 use crate::simulate::page::Tile;
 use crate::simulate::page::runs::{Headings, Side, say, setting, table};
 
-/// Returns the most important figures as tiles.
 pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     let tile = |label, value: fn(&Summary) -> String| Tile {
         label,
@@ -31,7 +30,6 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     ]
 }
 
-/// Returns a table of the handler's environment variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
     let labels = PolicyFlags::names().map(variable).collect();
     let caption = "The retry handler's variables";
@@ -51,7 +49,6 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Returns a table of the events' outcomes and of the run's other figures.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
@@ -64,7 +61,6 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table of calls and compute, with their list prices.
 pub(super) fn cost(sides: &[Side]) -> Table {
     let [what, calls, usd] = COST_HEADER;
     let mut columns =
