@@ -1,4 +1,4 @@
-//! The calls to SQS, as a trait. The SDK's client and the tests' fake implement this trait.
+//! The calls to SQS, as a trait that the SDK's client and the tests' fake implement.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,7 +24,6 @@ pub(crate) const MOST_ENTRIES: usize = 10;
 /// out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A message to hide, and its new visibility timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hiding {
     pub(crate) receipt_handle: String,
@@ -38,7 +37,6 @@ pub(crate) struct Refused {
     pub(crate) remedy: Option<String>,
 }
 
-/// The calls to SQS that a consumer makes.
 pub(crate) trait Sqs: Send + Sync {
     /// Hides at most ten messages. Returns the index of each message that could not be hidden, and the reason.
     fn hide<'a>(
@@ -47,8 +45,7 @@ pub(crate) trait Sqs: Send + Sync {
         messages: &'a [Hiding],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
-    /// Deletes at most ten messages, given their receipt handles. Returns the index of each message that could not be
-    /// deleted, and the reason.
+    /// Deletes at most ten messages. Returns the index of each message that could not be deleted, and the reason.
     fn delete<'a>(
         &'a self,
         queue_url: &'a str,
@@ -245,8 +242,7 @@ mod tests {
         }
     }
 
-    /// Makes an SDK client for a local server that answers each call with `answer`. The server's thread ends with the
-    /// test process.
+    /// A client of a local server that answers each call with `answer`.
     fn answering(answer: &'static str) -> Aws {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());

@@ -52,10 +52,8 @@ struct Shared<F> {
     handler: F,
     sqs: Box<dyn Sqs>,
     now: fn() -> Timestamp,
-    /// Returns the time left until the function's timeout.
     time_left: Box<dyn Fn(&Context) -> Duration + Send + Sync>,
     draw: Box<dyn Fn(u64, u64) -> u64 + Send + Sync>,
-    /// Receives each line of the log.
     log: Box<dyn Fn(&ConsumerLine<'_>) + Send + Sync>,
 }
 
@@ -134,10 +132,6 @@ where
 
 /// Parses the records of an event. All records must be from SQS, because a record from another source would wrongly
 /// count as handled.
-///
-/// # Errors
-///
-/// Fails with the reason if the event is not from SQS.
 fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     let problem = match &event {
         Value::Object(event) => match event.get("Records") {
@@ -172,7 +166,6 @@ fn foreign(record: &Value) -> Option<String> {
     }
 }
 
-/// A received message in the batch, with its outcome so far.
 struct ReceivedMessage {
     record: SqsMessage,
     id: String,
@@ -184,7 +177,6 @@ struct ReceivedMessage {
     told: AtomicBool,
 }
 
-/// The outcome of a message in the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// The record was not started, or has not finished. The message returns after the queue's own visibility timeout.
@@ -224,7 +216,6 @@ impl ReceivedMessage {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if the message must return at a set time and has not been hidden yet.
     fn is_to_be_hidden(&self) -> bool {
         matches!(*self.end(), Ending::Due(_) | Ending::Blocked) && !self.told.load(Ordering::Relaxed)
     }
@@ -296,7 +287,6 @@ where
         std::future::pending().await
     }
 
-    /// Processes the records, up to `concurrency` of them at a time.
     async fn run(&self, messages: &[ReceivedMessage]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
@@ -502,8 +492,8 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Splits the messages into lists. The messages in a list are processed one after another. Each FIFO group has its own
-/// list, and so has each message without a group.
+/// Splits the messages into lists to process in order: one for each FIFO group, and one for each message without a
+/// group.
 fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
     let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

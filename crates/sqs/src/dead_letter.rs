@@ -24,9 +24,7 @@ pub(crate) struct DeadLetter {
     /// The group of the failed message: on a FIFO queue, its message group; on a standard queue, its tenant for SQS's
     /// fair queues.
     pub(crate) group: Option<String>,
-    /// The failed message's `AWSTraceHeader`.
     pub(crate) trace_header: Option<String>,
-    /// The deduplication id, which a FIFO queue requires.
     pub(crate) deduplication_id: Option<String>,
 }
 

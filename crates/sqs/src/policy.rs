@@ -190,8 +190,7 @@ impl Options {
 /// A function that draws a whole number between two inclusive bounds.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// SQS's data about a message: its receive count, when it was sent, when it was first received, and whether its queue
-/// is a FIFO queue.
+/// SQS's data about a message and its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,
@@ -216,14 +215,12 @@ fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
-/// The time when a message returns, and the rule that set this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) due: Timestamp,
     pub(crate) due_by: DueBy,
 }
 
-/// The reason why a message gets no retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoRetry {
     pub(crate) reason: ReasonCode,
@@ -331,8 +328,7 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// Returns the cases in a file that all implementations share. Cases with a lone surrogate are left out, because
-    /// Rust strings cannot hold one.
+    /// Leaves out cases with a lone surrogate, because Rust strings cannot hold one.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
         let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();
@@ -376,7 +372,6 @@ mod tests {
         }
     }
 
-    /// Checks the bounds, the spread and the mean of draws with a fixed seed.
     #[test]
     fn draws_stay_in_bounds_and_spread() {
         for (jitter, least, mean) in [(Jitter::Full, 1, 320.5), (Jitter::Equal, 320, 480.0)] {

@@ -1,4 +1,4 @@
-//! [`SimulatedAccount`]: sends the handler's calls to a simulated [`Service`], for simulations and rehearsals.
+//! Sends the handler's calls to a simulated [`Service`], for simulations and rehearsals.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, Ready, pending, ready};
@@ -17,7 +17,7 @@ pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.
 pub(crate) trait Service {
-    /// Called before each call that the handler makes. Returns false if the handler crashes before the call.
+    /// Called before each call by the handler. Returns false if the handler crashes before the call.
     fn lives_on(&mut self) -> bool {
         true
     }
@@ -105,7 +105,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends the copies of moved messages. Does not repeat a failed call.
+    /// Does not repeat a failed call.
     async fn send_again(
         &self,
         moves: &[Move<'_>],
@@ -149,8 +149,8 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // Boxed because the future of a delivery takes kilobytes. Otherwise, the handler's own future would hold and copy
-    // one such future for each of its calls.
+    // Boxed because a delivery's future takes kilobytes, and the handler's own future would hold and copy one for each
+    // call.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

@@ -54,7 +54,7 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Removes and returns a batch's content. The content can be taken only once. The batch's poller stays busy.
+    /// Removes and returns a batch's content. The batch's poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }

@@ -18,7 +18,7 @@ pub const IN_FLIGHT_LIMIT: usize = 120_000;
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// Longest visibility timeout of a received message. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Retention of a message, counted from the time at which it was sent. This is SQS's maximum.
+/// Retention of a message, counted from when it was sent. This is SQS's maximum.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Settings of a queue. The defaults equal the settings in `template.yaml`.
@@ -48,7 +48,6 @@ impl Default for QueueSettings {
 pub(crate) enum Removal {
     /// The queue moved the message to the dead-letter queue because of `maxReceiveCount`.
     ReceivedTooOften,
-    /// The queue deleted the message because its retention ended.
     Expired,
 }
 
@@ -121,10 +120,8 @@ pub(crate) enum QueueTimer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The message's delay has not ended yet.
     Delayed,
     Visible,
-    /// The message has been received, but neither deleted nor made visible again.
     InFlight,
 }
 
@@ -377,8 +374,8 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// For a message in flight, returns its sender's data and the time at which the message becomes visible. Returns
-    /// `None` if the message is not in flight. The handle may come from any receive of the message.
+    /// Returns the sender's data of a message in flight, and the time when the message becomes visible. The handle may
+    /// come from any receive of the message.
     pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -458,7 +455,6 @@ impl<T> QueuedMessage<T> {
         (self.sent_as + 1..=self.number).contains(&receipt.number)
     }
 
-    /// Writes the message into `record` as a receiver sees it, reusing the record's buffers.
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();
         self.id.write(&mut record.message_id);

@@ -43,7 +43,6 @@ struct Invocation<T> {
     function: usize,
 }
 
-/// A simulated target function, with its outage and its capacity.
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
@@ -68,7 +67,6 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// Makes the target functions of a scenario. The request ids are generated from `seed`.
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
         let function = |(position, target): (usize, &SimulatedTarget)| Function {
             outage_end: scenario.outage_end(position),
@@ -134,7 +132,6 @@ impl<T> Target<T> {
         (carried, failure)
     }
 
-    /// Copies a record into the buffer of an earlier record if such a buffer is free, otherwise into a new buffer.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
         record.clone_into(&mut copy);
@@ -174,7 +171,6 @@ pub struct TargetError {
     pub retry_after: Option<Duration>,
 }
 
-/// The parts of a failed invocation that its invocation record contains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedInvocation<'p> {
     pub(crate) request_id: Id,

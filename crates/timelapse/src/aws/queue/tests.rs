@@ -7,21 +7,18 @@ use super::*;
 
 const DAY: u64 = 86_400;
 
-/// A queue with its agenda. Each step of a test names the time at which it happens.
 struct Fixture {
     queue: SqsQueue<Sender>,
     agenda: Agenda<QueueTimer>,
     ids: Xoshiro256PlusPlus,
 }
 
-/// Data that a message carries in these tests: a number chosen by the test.
+/// The data that a message carries: a number chosen by the test.
 type Sender = usize;
 
-/// A received message: its data, its receipt and its record.
 type Got = (Sender, ReceiptHandle, Record);
 
 impl Fixture {
-    /// Returns the messages that the queue itself has removed since the last call.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {
         std::mem::take(&mut self.queue.removals)
     }
@@ -43,7 +40,6 @@ impl Fixture {
         self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message)
     }
 
-    /// Runs the agenda until `at`, as the simulation does.
     fn advance(&mut self, at: f64) {
         while let Some((now, timer)) = self.agenda.next_until(time(at)) {
             self.queue.run_out(now, timer);
@@ -72,7 +68,6 @@ impl Fixture {
     }
 }
 
-/// Returns the time this many seconds after a fixed start.
 fn time(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
@@ -226,13 +221,11 @@ fn messages_come_in_the_order_of_their_appearance() {
     assert_eq!(carried, [2, 1, 0]);
 }
 
-/// Returns the numbers of visible, in-flight and delayed messages.
 fn depth(fixture: &Fixture) -> [usize; 3] {
     let Depth { visible, in_flight, delayed } = fixture.queue.depth();
     [visible, in_flight, delayed]
 }
 
-/// Creates a queue with one message, sent at 0 s with this delay.
 fn with_one_delayed(secs: u64) -> Fixture {
     let mut fixture = Fixture::new(QueueSettings::default());
     fixture.send_delayed(0.0, secs, 7).unwrap();
