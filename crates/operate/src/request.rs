@@ -37,8 +37,8 @@ use crate::text::{Text, quoted};
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
 
-/// The longest time for which the handler hides a message after an invocation that got no response. The handler repeats
-/// such an invocation after one to two hours.
+/// After an invocation without a response, the handler hides the message for one to two hours, and then repeats the
+/// invocation.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// A [`Change`] that writes a request, either to retry waiting events now or to cancel them.
@@ -50,7 +50,7 @@ pub struct RequestEvents {
     pub ask: Ask,
     /// The function whose events are retried or cancelled. `None` means every function.
     pub function: Option<FunctionName>,
-    /// A glob pattern for the error's type. The request covers only events whose error matches. `None` means any error.
+    /// A glob pattern for the error's type. `None` means any error.
     pub error: Option<String>,
     /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
     /// request that cancels events by key also applies to their later failures.
@@ -59,14 +59,14 @@ pub struct RequestEvents {
     pub why: Option<String>,
 }
 
-/// The plan of a [`RequestEvents`]: the events that the request affects, and when they are retried or cancelled.
+/// The plan of a [`RequestEvents`].
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestPlan {
     /// The request as it was written. `None` in a plan.
     requested: Option<RequestInForce>,
     #[serde(flatten)]
     reach: Reach,
-    /// The number of seconds within which the handler checks every message that the request can affect.
+    /// Within this time, the handler checks every message that the request can affect.
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
@@ -89,7 +89,7 @@ pub struct RequestPlan {
     deployment: Deployment,
 }
 
-/// The result of a [`RequestEvents`]: the request that was written, and the messages that were recalled for it.
+/// The result of a [`RequestEvents`].
 #[derive(Debug, Serialize)]
 pub struct Requested {
     #[serde(flatten)]

@@ -37,12 +37,12 @@ pub struct ResumeRetries {
     pub spread: Option<Duration>,
 }
 
-/// The plan of a [`ResumeRetries`]: the open pauses to end, and the events that they hold.
+/// The plan of a [`ResumeRetries`].
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
-    /// Older pauses that were dropped because the SSM parameter was full. The list is empty in a plan.
+    /// Older pauses that were dropped because the SSM parameter was full. Empty in a plan.
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
@@ -62,7 +62,7 @@ pub struct ResumePlan {
     deployment: Deployment,
 }
 
-/// The result of a [`ResumeRetries`]: the pauses that were ended, and the messages that were recalled.
+/// The result of a [`ResumeRetries`].
 #[derive(Debug, Serialize)]
 pub struct Resumed {
     #[serde(flatten)]
@@ -84,8 +84,7 @@ impl Change for ResumeRetries {
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
-        // A pause that ends within this second counts as ended: if two operators ended it, both would recall its
-        // messages.
+        // A pause that ends within this second counts as ended.
         let open = open_of(&pauses, &target, now.rounded_up_to_secs());
         let ended = open.map(|pause| OpenPause::of(pause, now)).collect();
         let closed = edits::closed(&pauses, &target, spread, now);
@@ -234,7 +233,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// Says when the held events that are not recalled return. `None` if all held events are recalled.
+    /// Says when the held events that are not recalled return.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

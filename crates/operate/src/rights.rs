@@ -13,7 +13,6 @@ pub(crate) const USE_KEY: &[&str] = &["kms:GenerateDataKey", "kms:Decrypt"];
 pub(crate) const HIDE: &[&str] = &["sqs:ChangeMessageVisibility"];
 pub(crate) const INVOKE: &[&str] = &["lambda:InvokeFunction"];
 
-/// An action that a role needs on a resource, with the verdict of IAM's policy simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
     pub(crate) role: String,

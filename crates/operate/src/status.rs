@@ -63,26 +63,23 @@ pub struct Status {
     mapping: Option<MappingState>,
     /// The open pauses. `None` if the handler reads no pauses, or if the pauses could not be read.
     pub pauses: Option<Vec<OpenPause>>,
-    /// The requests in force. `None` if the handler reads no pauses, or if the pauses could not be read.
+    /// `None` if `pauses` is `None`.
     requests: Option<Vec<RequestInForce>>,
-    /// The reason why the pauses could not be read.
     pauses_problem: Option<String>,
-    /// A warning that the SSM parameter with the pauses is nearly full.
     pauses_nearly_full: Option<String>,
     /// The part of the state that comes from CloudWatch.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// The error if the oldest dead-letter could not be read.
     #[serde(skip)]
     oldest_unread: Option<Failure>,
     #[serde(skip)]
     deployment: Deployment,
 }
 
-/// An entry in `POLICIES`: a retry policy that replaces the stack's policy for some functions.
+/// An entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The pattern that matches the functions, as written in the entry.
+    /// The entry's pattern.
     functions: String,
     /// The values that the entry sets, by variable.
     settings: BTreeMap<String, String>,
@@ -210,7 +207,6 @@ impl Answer for Status {
     }
 }
 
-/// The limit that `HIDE_UP_TO` sets. `None` means no limit.
 fn hide_up_to(policies: &Policies) -> Option<u64> {
     match policies.stack().settings().hide_up_to {
         HideUpTo::UpTo(limit) => Some(limit),
@@ -255,7 +251,6 @@ impl Metrics {
     }
 }
 
-/// Returns the value, or the default if the value could not be read. Adds the failure to `unread`.
 fn or_unread<T: Default>(
     value: Result<T, Failure>,
     title: &'static str,

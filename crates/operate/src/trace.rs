@@ -114,7 +114,7 @@ impl Trace {
             StoryEnd::Invoked { request_id, .. } => request_id.clone(),
             StoryEnd::Waits(_) | StoryEnd::DeadLettered => None,
         };
-        // Each entry holds the request id of an invocation, and whether to read all lines of the invocation.
+        // The request ids to look up, and whether to read all lines of each invocation.
         let asked: Vec<(String, bool)> = match options.lines {
             LinesOf::All => story.request_ids().map(|id| (id.to_owned(), true)).collect(),
             LinesOf::LastFailure => {
@@ -163,8 +163,7 @@ impl Trace {
         )
     }
 
-    /// A note saying that it is unknown whether the event's function is paused. `None` if the pauses were read, or if
-    /// the event is not waiting.
+    /// A note that the pauses could not be read. `None` if they were read, or if the event is not waiting.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())

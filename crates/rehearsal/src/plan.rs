@@ -206,7 +206,6 @@ impl Pasted {
     }
 }
 
-/// Returns the command that makes the same plan again.
 fn repeat(goal: &Goal, settings: &Settings) -> String {
     let Goal { seed, outage, events_per_second, recover_within, never_succeed, capacity } = goal;
     let flags = [

@@ -116,7 +116,7 @@ impl Reach {
         lines
     }
 
-    /// Counts a message under `why`, the reason that it is not recalled. Returns true if `entry` does not change its
+    /// Counts a message under `why`, the reason that it is not recalled. Returns true if `entry` does not change the
     /// due time.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
@@ -178,9 +178,9 @@ impl Reach {
     }
 }
 
-/// The time of the handler's first check after it has read the request, which is by `noticed`. If the log gives an
-/// earlier time, the message was moved: the handler checks it every 15 minutes until its retry is due, without logging
-/// the checks.
+/// The time of the handler's first check with the request, which it has read by `noticed`. If the log gives an earlier
+/// time, the message was moved: the handler checks it every 15 minutes until its retry is due, without logging the
+/// checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

@@ -33,7 +33,7 @@ pub struct WithdrawRequests {
     pub kind: Kind,
 }
 
-/// The plan of a [`WithdrawRequests`]: the requests to withdraw.
+/// The plan of a [`WithdrawRequests`].
 #[derive(Clone, Debug, Serialize)]
 pub struct WithdrawPlan {
     withdrawn: Vec<RequestInForce>,
@@ -51,7 +51,7 @@ pub struct WithdrawPlan {
     deployment: Deployment,
 }
 
-/// The result of a [`WithdrawRequests`]: the requests that were withdrawn.
+/// The result of a [`WithdrawRequests`].
 #[derive(Debug, Serialize)]
 pub struct Withdrawn {
     #[serde(flatten)]

@@ -15,7 +15,6 @@ use crate::function;
 use crate::log::{event_line, names};
 use crate::trace::story::{LoggedLine, Story};
 
-/// The log of a deployment's handler, and the logs of its targets.
 pub(crate) struct Logs<'a> {
     pub(crate) account: &'a Account,
     pub(crate) deployment: &'a Deployment,
@@ -151,8 +150,8 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }
 
-/// Finds all lines that contain a term, ordered by time. The lines that CloudWatch returns are filtered again, because
-/// some CloudWatch emulators ignore the term.
+/// Finds all lines that contain a term, ordered by time. Filters CloudWatch's lines again, because some emulators
+/// ignore the term.
 async fn search(
     account: &Account,
     lines: LogFilter<'_>,

@@ -56,7 +56,6 @@ fn failed(step: &Step) -> String {
     format!("attempt {} failed with {error}{}", step.attempt(), ignored.unwrap_or_default())
 }
 
-/// Describes the failed action that made the handler keep the message.
 const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",

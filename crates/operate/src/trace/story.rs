@@ -123,7 +123,6 @@ fn invoked(what: &What) -> Option<&str> {
     }
 }
 
-/// Builds the steps of an event, one log line at a time.
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
@@ -256,7 +255,6 @@ impl Serialize for Step {
     }
 }
 
-/// The reason why the handler kept a message, from a [`What::Keep`] line. `None` for any other line.
 pub(super) const fn cause(what: &What) -> Option<Cause> {
     match what {
         What::Keep { cause, .. } => Some(*cause),

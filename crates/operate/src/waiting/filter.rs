@@ -36,7 +36,6 @@ impl WaitingFilter {
         self.keys.is_empty() || self.keys.iter().any(|wanted| logged(wanted) == key)
     }
 
-    /// Returns true if the filter matches this function and error, whatever the event's key.
     pub(super) fn takes_kind(&self, target: Option<&str>, error_type: Option<&str>) -> bool {
         let is_named = |target: &str| self.functions.iter().any(|function| function.names(target));
         (self.functions.is_empty() || target.is_some_and(is_named))

@@ -1,5 +1,5 @@
-//! Counts, from the handler's log and in steps of five minutes, the recent failures, retries and dead-letters of each
-//! function, and the events that were due.
+//! Counts recent failures, retries and dead-letters of each function in five-minute steps, and the events that were
+//! due. The counts come from the handler's log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

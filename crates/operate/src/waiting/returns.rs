@@ -83,7 +83,6 @@ impl<'w> Returns<'w> {
     }
 }
 
-/// The functions with the most waiting events, at most [`MOST_FUNCTIONS`].
 fn most_frequent<'w>(groups: &[Group<'w>]) -> Vec<&'w str> {
     let mut counts = BTreeMap::<_, u64>::new();
     for group in groups {

@@ -256,7 +256,6 @@ impl FaultFlags {
         Scenario { seed, faults, ..scenario.clone() }
     }
 
-    /// Returns the given flags as words of a command, without the number of seeds.
     fn words(&self) -> Vec<String> {
         let Self { chaos, faults, seeds: _ } = self;
         let chaos = chaos.map(|mix| match mix {

@@ -47,7 +47,6 @@ fn assumptions(scenario: &Scenario) -> String {
     )
 }
 
-/// Describes the target's outage. If there are several targets, describes each target's outage and share of the events.
 fn outages(scenario: &Scenario) -> String {
     let down = |outage: Duration| format!("is down for the first {}", durations::text(outage));
     if let [target] = scenario.targets.as_slice() {

@@ -73,7 +73,6 @@ impl<B> Mapping<B> {
     }
 }
 
-/// Counts the empty long polls that one poller makes between two times.
 fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }

@@ -470,7 +470,6 @@ impl<T> QueuedMessage<T> {
     }
 }
 
-/// Creates a record with empty fields, which the caller fills.
 pub(crate) fn blank(now: Timestamp) -> Record {
     Record {
         message_id: String::new(),

@@ -14,8 +14,7 @@ use super::agenda::START;
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
-/// ARN of the default target function. A run uses this function unless its scenario names other functions. The
-/// allow-list must then include this function.
+/// ARN of the target function in a run whose scenario names none. The run's allow-list must include it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -39,7 +38,6 @@ struct Invocation<T> {
     request_id: Id,
     payload: String,
     error: Option<TargetError>,
-    /// Index of the invoked function.
     function: usize,
 }
 
@@ -62,7 +60,6 @@ pub(crate) struct Target<T> {
     functions: Vec<Function>,
     scenario: Scenario,
     ids: Xoshiro256PlusPlus,
-    /// Buffers of earlier records, for reuse.
     spare: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Simulates two policies side by side, for the policy lab of the console.
+//! Simulates two policies side by side, for the console's policy lab.
 
 use std::time::Duration;
 

@@ -58,7 +58,6 @@ impl OverTime {
     }
 }
 
-/// Shades the time during which the target is down.
 pub(super) fn shade(
     chart: &mut Frame<'_, '_, TimeAxis, CountAxis>,
     outage: Duration,

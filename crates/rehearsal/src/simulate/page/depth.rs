@@ -31,7 +31,6 @@ const DELAYED: Count =
 const VISIBLE: Count =
     Count { name: "visible", of: |minute| minute.visible, line: LineStyle::Thin, colour: ORANGE };
 
-/// Draws the number of messages in the queue over time, and the in-flight limit.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
     let key = |side: &Side, count: &Count| Key::of_line(count.line, count.colour(side), count.name_in(side));

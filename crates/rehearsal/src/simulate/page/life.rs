@@ -20,7 +20,6 @@ pub struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// Number of the attempt. For a wait or a dead-lettering, the number of the attempt that would come next.
     attempt: u64,
     mark: Mark,
     text: String,

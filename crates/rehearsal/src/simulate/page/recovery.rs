@@ -27,7 +27,6 @@ pub(super) struct RecoveryLine<'a> {
     pub(super) hit: usize,
 }
 
-/// A run to draw in the recovery chart, with its name and colour.
 pub(super) struct Recovery<'a> {
     name: String,
     colour: RGBColor,

@@ -43,7 +43,6 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32
     }
 }
 
-/// Describes each policy's retries and busiest minute.
 pub(super) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
     say(sides, |side| {
@@ -117,7 +116,6 @@ fn figures(sides: &[Side]) -> Table {
 /// Maximum number of bars. With more, the bars would be too thin.
 const BARS: usize = 40;
 
-/// Draws how many events had each number of attempts.
 pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
     let most = sides.iter().map(|side| side.summary.events_by_attempts.len()).max().unwrap_or(0);
     let step = round_step(|step| most / step as usize <= BARS) as usize;
@@ -151,7 +149,6 @@ fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }
 
-/// Returns the number of events in each bar, as text to show at the pointer.
 fn bar_values(sides: &[Side], counts: &[Vec<usize>], step: usize) -> impl Iterator<Item = Values> {
     let bars = counts[0].len();
     let in_words = move |bar: usize| {
