@@ -249,7 +249,6 @@ pub(crate) mod tests {
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
     }
 
-    /// `lines` holds the time, in seconds, and the fields of each log line about event `k-1`.
     fn account(lines: &[(u64, Value)]) -> SimulatedAws {
         let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
         for (second, fields) in lines {

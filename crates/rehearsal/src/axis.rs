@@ -13,7 +13,7 @@ use comeback_operate::durations;
 pub enum CountAxis {
     /// Linear, starting at 0 or below.
     Linear(RangedCoordf64),
-    /// Linear, with ticks only at whole numbers from 0 upwards. Used for numbers of attempts and retries.
+    /// Linear, with ticks only at whole numbers from 0 upwards.
     Whole(RangedCoordf64),
     /// Linear, for percentages.
     Percent(RangedCoordf64),

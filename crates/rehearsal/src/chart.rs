@@ -72,8 +72,7 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Result of drawing. An error means that Comeback has a bug.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture and returns the SVG text. `size` is in pixels. Panics if `draw` fails. Only a bug can cause that,
-/// because nothing is written to a file.
+/// Draws a picture and returns the SVG text. `size` is in pixels. Panics if `draw` fails, which only a bug can cause.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {

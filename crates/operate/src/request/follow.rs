@@ -29,7 +29,7 @@ const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 pub struct Watch {
     pub(super) deployment: Deployment,
     pub(super) wanted: WaitingFilter,
-    /// The retries to wait for, each as the event's key and the number of the retry.
+    /// The event key and number of each retry to wait for.
     pub(super) awaited: HashSet<(String, u64)>,
     /// The time range to watch, from the planning to the request's end.
     pub(super) time: Range<Timestamp>,
@@ -96,9 +96,7 @@ struct Counts {
     retried: HashSet<(String, u64)>,
     /// The request ids that Lambda returned for the retries' invocations.
     invocations: HashSet<String>,
-    /// The request ids of all invocations that failed.
     failed: HashSet<String>,
-    /// The time of the last line read.
     last: Option<Timestamp>,
 }
 

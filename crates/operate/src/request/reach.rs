@@ -55,7 +55,7 @@ pub struct Reach {
     /// The error glob and the waiting events' errors, if the glob matches none of them.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
-    /// The retries of the affected events, each as the event's key and the number of the retry.
+    /// The event key and retry number of each affected event.
     #[serde(skip)]
     pub retries: HashSet<(String, u64)>,
 }

@@ -104,7 +104,6 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    /// A step at time `second`, from a log line about the first retry.
     fn step(second: u64, mut fields: Value) -> Step {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);

@@ -208,7 +208,7 @@ pub(super) fn peak(summary: &Summary) -> String {
 /// Maximum number of rows in a table over time. For a run of one day, each row covers one hour.
 const ROWS: usize = 24;
 
-/// Number of minutes per row, which makes at most 24 rows.
+/// Number of minutes per row in a table of at most 24 rows.
 pub fn minutes_a_row(summary: &Summary) -> usize {
     summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
 }

@@ -52,8 +52,8 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// The function returns an iterator. In other languages, the consumer reports an iterator as a failure at run time.
-    /// In Rust, such a function does not compile, so the test's function returns an error instead.
+    /// In other languages, the consumer reports a returned iterator as a failure at run time. In Rust, returning one
+    /// does not compile, so the test's function returns an error instead.
     ReturnsAnIterator,
 }
 
