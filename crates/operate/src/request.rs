@@ -81,8 +81,7 @@ pub struct RequestPlan {
     /// The time at which the plan was made.
     #[serde(skip)]
     begin: Timestamp,
-    /// True if the log shows every waiting event, and the request would neither cancel an event nor make one due
-    /// earlier.
+    /// True if the log shows every waiting event, and the request would neither cancel an event nor bring one forward.
     #[serde(skip)]
     is_useless: bool,
     #[serde(skip)]
@@ -295,8 +294,8 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time for which the handler may hide a message that the log does not show. This is the longest backoff of
-/// any policy that may apply to the target, but at least [`LONGEST_UNANSWERED`].
+/// The longest time that the handler may hide a message that the log does not show. This is the longest backoff of any
+/// policy that may apply to the target, but at least [`LONGEST_UNANSWERED`].
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,

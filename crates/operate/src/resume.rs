@@ -244,8 +244,8 @@ impl ResumePlan {
         })
     }
 
-    /// Suggests `comeback retry` for events in backoff, because the end of a pause does not make their retries due
-    /// earlier.
+    /// Suggests `comeback retry` for events in backoff, because the end of a pause does not bring their retries
+    /// forward.
     fn offer_to_retry(&self) -> Option<Text> {
         let which = self.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
         let retry = self.deployment.command(CommandName::Retry, [&*which, "--dry-run"]);

@@ -26,7 +26,7 @@ fn command(at: Duration, change: SimulatedChange) -> SimulatedCommand {
     SimulatedCommand { at, change, killed_after: None }
 }
 
-/// Records when each event was delivered, and counts the retries that a request made due earlier.
+/// Records when each event was delivered, and counts the retries that a request brought forward.
 #[derive(Default)]
 struct Seen {
     delivered: BTreeMap<usize, Duration>,

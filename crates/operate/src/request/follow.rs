@@ -29,9 +29,9 @@ const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 pub struct Watch {
     pub(super) deployment: Deployment,
     pub(super) wanted: WaitingFilter,
-    /// The event key and number of each retry to wait for.
+    /// The event key and retry number of each retry to wait for.
     pub(super) awaited: HashSet<(String, u64)>,
-    /// The time range to watch, from the planning to the request's end.
+    /// The time range to watch, from when the plan was made until the request ends.
     pub(super) time: Range<Timestamp>,
 }
 

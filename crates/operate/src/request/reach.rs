@@ -29,7 +29,7 @@ pub struct Reach {
     /// The longest time that a message of an affected event would stay hidden without a recall.
     #[serde(skip)]
     pub hidden: Duration,
-    /// True if the request makes at least one event due earlier, or cancels at least one event.
+    /// True if the request brings at least one event forward, or cancels at least one.
     #[serde(skip)]
     pub brings_forward: bool,
     /// The number of seconds within which half of the affected events are retried. `None` if no event is affected.

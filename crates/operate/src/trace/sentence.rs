@@ -85,7 +85,7 @@ fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
 }
 
-/// Describes the request that made a retry due earlier, as in: by `comeback retry` of 10:28:00 (ops), 7h before its
+/// Describes the request that brought a retry forward, as in: by `comeback retry` of 10:28:00 (ops), 7h before its
 /// time. The text begins with a space.
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());

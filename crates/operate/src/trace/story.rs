@@ -199,7 +199,7 @@ impl Step {
         )
     }
 
-    /// The time between the retry's due time and its invocation. If a request made the retry due earlier, this is the
+    /// The time between the retry's due time and its invocation. If a request brought the retry forward, this is the
     /// time since the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))

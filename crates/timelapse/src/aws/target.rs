@@ -156,7 +156,7 @@ impl Function {
     }
 }
 
-/// Error of a failed invocation of the target.
+/// The error of a failed invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetError {
     /// `errorType` in the invocation record.

@@ -14,7 +14,7 @@ use crate::simulate::figures::clock;
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart can show separately.
 const POINTS: usize = 300;
-/// Numbers of minutes that a point can stand for.
+/// Possible numbers of minutes per point.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 /// Combines a run's minutes into points that a chart can show separately.
@@ -40,8 +40,8 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line on which each value lasts for all minutes of its point. A corner is a time,
-    /// in seconds since the run's start, and a value.
+    /// Returns the corners of a step line. Each value lasts for all minutes of its point. A corner is a time, in
+    /// seconds since the run's start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }

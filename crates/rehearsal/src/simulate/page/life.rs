@@ -1,4 +1,4 @@
-//! Records the life of one event during a run, and draws it for the simulation report.
+//! Records the lives of events during a run, and draws one of them for the simulation report.
 
 use std::time::Duration;
 

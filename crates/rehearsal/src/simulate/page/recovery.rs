@@ -14,7 +14,7 @@ use crate::simulate::page::runs::Side;
 
 /// Number of steps in which a line is drawn. More steps would not be visible.
 const POINTS: usize = 200;
-/// Number of points in time for which the pointer shows values.
+/// Number of times at which the pointer shows values.
 const MOMENTS: usize = 100;
 
 /// A line of the recovery chart: the delays of one run's delivered events.
