@@ -8,12 +8,10 @@ import tomlkit
 from build import FUNCTIONS, ROOT, TARGET, gnu, musl, run
 from licences import LICENCES, licences
 
-# The folder of each program's package.
 PACKAGES = {name: f"functions/{name}" for name in FUNCTIONS} | {"comeback": "crates/cli"}
 
 
 def write(dist: Path, archs: list[str]) -> None:
-    """Writes the SBOMs and the licences into a release."""
     for name, folder in PACKAGES.items():
         copy = sources(folder)
         for arch in archs:

@@ -23,7 +23,6 @@ class Refused(Exception):
 
 
 def version() -> str:
-    """Returns the workspace's version, which all packages share."""
     with (ROOT / "Cargo.toml").open("rb") as file:
         return tomllib.load(file)["workspace"]["package"]["version"]
 

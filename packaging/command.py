@@ -9,7 +9,6 @@ from build import ROOT, TARGET
 from manifest import digest
 from template import REPOSITORY
 
-# The folder for documents in the tarball, beside the manual pages and completions.
 DOCUMENTS = Path("share/doc/comeback")
 
 

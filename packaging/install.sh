@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs version @VERSION@ of the comeback command for Linux in ~/.local, or in $PREFIX if it is set. The script
-# changes nothing else. curl -fsSL @REPOSITORY@/releases/latest/download/install.sh | sh COMEBACK_BASE_URL sets another
-# source for the archives, such as a mirror.
+# changes nothing else. COMEBACK_BASE_URL sets another source for the archives, such as a mirror.
+#
+# curl -fsSL @REPOSITORY@/releases/latest/download/install.sh | sh
 set -eu
 
 fail() {

@@ -12,7 +12,6 @@ from build import ROOT, TARGET, Refused, gnu, musl, run
 
 LICENCES = "THIRD-PARTY-LICENCES.txt"
 
-# Names of the licence and notice files in crates.
 NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
 # A placeholder in a copyright line. (The placeholders in the appendix of Apache-2.0 are in brackets.)
 BLANK = re.compile(r"<(year|owner|copyright holders?)>")

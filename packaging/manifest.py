@@ -11,7 +11,6 @@ MANIFEST = "manifest.json"
 
 
 def write(dist: Path) -> None:
-    """Writes SHA256SUMS and manifest.json, which list each file of the folder."""
     files = sorted(path for path in dist.iterdir() if path.name not in (SUMS, MANIFEST))
     for path in files:
         if not path.is_file():
@@ -25,5 +24,4 @@ def write(dist: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Returns a file's SHA-256 in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

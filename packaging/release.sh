@@ -4,8 +4,7 @@ set -euo pipefail
 export ARCHS=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# Checks that Python has the module `tomllib`, which the packaging scripts need. The module has been part of Python
-# since version 3.11.
+# Checks that Python has the module `tomllib`, which is part of Python 3.11 and later.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make chaos`: simulates every fault with SEEDS seeds under each policy. Some policies hide every message, some hide a
-# few, and one hides none. Two policies reach the longest time for which SQS can hide a message. One of these two, the
-# last policy in the list, also reaches the longest time for which SQS keeps a message.
+# few, and one hides none. Two policies reach the longest time for which SQS can hide a message. The last one also
+# reaches the longest time for which SQS keeps a message.
 set -euo pipefail
 seeds=${SEEDS:-2000}
 policies=(

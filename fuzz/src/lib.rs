@@ -65,8 +65,6 @@ pub fn invocation_record(data: &[u8]) {
         for part in raw.flatten() {
             assert!(body.as_bytes().as_ptr_range().contains(&part.get().as_ptr()), "a copy: {part}");
         }
-        // serde_json also refuses lone surrogates, numbers beyond a double's range, and deep nesting. Comeback accepts
-        // them.
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             assert_eq!(value["requestContext"]["functionArn"], *record.function_arn);
             let payload: Value =
@@ -142,8 +140,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Makes a message with this body, as it is when first received. The message's id is numeric, because a [`Question`]
-/// stores it as a number.
+/// Makes a message as it is first received. Its id is numeric, because a [`Question`] stores it as a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -261,7 +258,7 @@ impl Question {
         Self { settings, pause, record, now: Timestamp::from_millis(now) }
     }
 
-    /// Returns the bytes from which [`from_bytes`](Self::from_bytes) makes this question.
+    /// Reverses [`from_bytes`](Self::from_bytes).
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { settings, pause, record, now } = self;
@@ -376,8 +373,8 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. The samples become
-/// batches, bodies, payloads, and questions. Each question is about a message that was sent twelve hours earlier.
+/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. Each question is
+/// about a message that was sent twelve hours earlier.
 ///
 /// # Panics
 ///

@@ -47,7 +47,6 @@ fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Returns the positions of the numbers in a sample.
 fn numbers(sample: &[u8]) -> Vec<Range<usize>> {
     let mut numbers: Vec<Range<usize>> = Vec::new();
     for place in (0..sample.len()).filter(|place| sample[*place].is_ascii_digit()) {

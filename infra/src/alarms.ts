@@ -7,7 +7,6 @@ import { type Construct } from 'constructs';
 
 import { type RetryHandler } from './retry-handler';
 
-/** The resources that the alarms and the dashboard watch. */
 export interface Watched {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
@@ -16,13 +15,11 @@ export interface Watched {
   readonly hideUpTo: string;
 }
 
-/** The properties of one alarm. By default, an alarm is raised when the value for one period is 1 or more. */
+/** By default, an alarm is raised when one period's value is 1 or more. */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
-/** The page that explains each alarm, and what to do when it is raised. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
 
-/** The command-line option of `comeback` that selects the deployment in the alarm's stack. */
 const STACK = `--stack ${Aws.STACK_NAME}`;
 
 const MINUTE = Duration.minutes(1);
@@ -47,7 +44,6 @@ function completed(id: string, { alarmDescription = '', ...props }: AlarmProps):
   };
 }
 
-/** Counts of lines in the handler's log. */
 export interface LogMetrics {
   /** The number of ERROR lines in the log. Most are about problems that an operator must fix. */
   readonly needsAnOperator: cloudwatch.IMetric;
@@ -81,8 +77,8 @@ function counted(
 }
 
 /**
- * Returns the alarm for failures of `fn` that Lambda drops because it cannot send them to the retry queue in the stack
- * `of`.
+ * Returns the alarm for failures of `fn` that Lambda drops because it cannot send them to the retry queue. The queue is
+ * in the stack `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

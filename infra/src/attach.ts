@@ -82,7 +82,6 @@ export function sendFailures(
   }
 }
 
-/** Returns true if this app gives the function a `DeadLetterConfig`. */
 function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   return (
     fn instanceof lambda.Function && (fn.deadLetterQueue !== undefined || fn.deadLetterTopic !== undefined)

@@ -28,7 +28,6 @@ export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch
   });
 }
 
-/** Returns a graph that is half as wide as the dashboard. */
 function graph(
   title: string,
   left: cloudwatch.IMetric[],

@@ -35,7 +35,6 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** Returns a message that says how many bytes are left in the environment. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));

@@ -42,7 +42,7 @@ export function handlerFunction(
 /**
  * Returns the path of this package's zip file for an architecture.
  *
- * @throws if this package has no zip file for the architecture
+ * @throws if there is none
  */
 export function packaged(architecture: lambda.Architecture, folder = PACKAGED): string {
   const wanted = literal(architecture.name);
@@ -76,7 +76,6 @@ function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code
   return lambda.Code.fromAsset(bootstrap, { exclude: ['/*', '!/bootstrap'], ignoreMode: IgnoreMode.GIT });
 }
 
-/** Returns a hint about where to get a `bootstrap` for this architecture. */
 function buildHint(architecture: lambda.Architecture): string {
   const flag = `--${literal(architecture.name).replace('_', '-')}`;
   return (

@@ -28,7 +28,6 @@ export interface MonitorOptions {
   readonly dashboard?: boolean;
 }
 
-/** The saved queries for the handler's log, by id. */
 const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]> = {
   EventLife: [
     "one event's life",
@@ -121,7 +120,6 @@ export class Monitor extends Construct {
   }
 }
 
-/** Saves the queries, so that the CloudWatch Logs console offers them. */
 function saveQueries(scope: Construct, logGroup: logs.ILogGroup): void {
   const folder = `comeback/${Aws.STACK_NAME}/${Names.uniqueResourceName(scope, { maxLength: 64 })}`;
   for (const [id, [name, steps]] of Object.entries(QUERIES)) {

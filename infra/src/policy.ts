@@ -71,7 +71,6 @@ const PROPERTIES = {
 } as const;
 
 type Property = keyof typeof PROPERTIES;
-/** The properties with a range and a default value. */
 type Ranged = 'maxAge' | 'maxRetries' | 'baseBackoff' | 'maxBackoff' | 'hideUpTo' | 'maxConcurrency';
 
 /** Returns a property's name for messages, such as `maxAge (MAX_AGE)`. */

@@ -20,7 +20,6 @@ const { version: VERSION } = JSON.parse(
 const NO_TARGET = 'comeback-cdk:noTarget';
 const ENVIRONMENT = 'comeback-cdk:environment';
 
-/** The retry handler's two queues, and its settings as environment variables. */
 export interface RetryHandlerProps extends AsyncRetriesProps {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
@@ -111,7 +110,6 @@ export class RetryHandler extends Construct {
     }
   }
 
-  /** Sets the policy for the functions that match a pattern. */
   setPolicy(pattern: string, settings: string): void {
     this.policies.set(pattern, settings);
   }

@@ -67,7 +67,6 @@ export const OPTIONS: Readonly<Record<keyof AttachOptions, Type>> = {
   ],
 };
 
-/** The type of each option of `monitor`. */
 export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
   topic: [has('topicArn'), 'an sns.ITopic, such as Topic.fromTopicArn gives'],
   dashboard: BOOLEAN,

@@ -31,7 +31,6 @@ function put(name: string, content: string | Buffer, mode = 0o755): string {
   return file;
 }
 
-/** Makes the ELF header of an executable for the given processor. */
 function elf(machine: number): Buffer {
   const header = Buffer.alloc(64);
   header.write('\x7fELF', 'latin1');

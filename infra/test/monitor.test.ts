@@ -9,7 +9,6 @@ import { newApp, newFunction, newRetries, newStack, ref, refusal, resources, wit
 
 const ALARM = 'AWS::CloudWatch::Alarm';
 
-/** Returns the functions that the stack watches for lost failures. */
 function watchedForLoss(stack: Stack): unknown[] {
   const lost = resources(stack, ALARM).filter(
     ({ Properties }) => Properties.MetricName === 'DestinationDeliveryFailures',

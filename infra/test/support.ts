@@ -7,7 +7,6 @@ import { type Construct, type IConstruct } from 'constructs';
 
 import { AsyncRetries, type AsyncRetriesProps } from '../src';
 
-/** The repository's folder. The tests run tools that `make tools` installs there. */
 export const REPOSITORY = path.join(__dirname, '..', '..');
 
 const { SCRATCH: scratch = '' } = process.env;
@@ -18,7 +17,6 @@ fs.writeFileSync(path.join(BOOTSTRAP, 'bootstrap'), '#!/bin/sh\n', { mode: 0o755
 
 export const ENV = { account: '123456789012', region: 'eu-west-1' };
 
-/** A resource of a CloudFormation template. */
 export interface Resource {
   readonly Type: string;
   readonly Properties: Record<string, unknown>;
@@ -64,12 +62,10 @@ export function withOne(props: AsyncRetriesProps = {}): {
   return { stack, retries, orders };
 }
 
-/** Returns the stack's resources of the given type. */
 export function resources(stack: Stack, type: string): Resource[] {
   return Object.values(Template.fromStack(stack).findResources(type)) as Resource[];
 }
 
-/** Returns the CloudFormation resource of a construct. */
 export function resource(construct: IConstruct): Resource {
   const stack = Stack.of(construct);
   const { Resources } = Template.fromStack(stack).toJSON() as { Resources: Record<string, Resource> };
@@ -89,7 +85,6 @@ export function logicalId(construct: IConstruct): string {
   return Stack.of(construct).resolve((defaultChild as CfnElement).logicalId) as string;
 }
 
-/** Returns the template's reference to the ARN of a construct's resource. */
 export function arn(construct: IConstruct): unknown {
   return { 'Fn::GetAtt': [logicalId(construct), 'Arn'] };
 }

@@ -9,7 +9,6 @@ NAMES = {"arm64": "EM_AARCH64", "x86_64": "EM_X86_64"}
 
 
 def check_machine(program: Path, arch: str) -> None:
-    """Fails unless a program is for the given architecture."""
     with program.open("rb") as file:
         machine = ELFFile(file)["e_machine"]
     if machine != NAMES[arch]:
@@ -27,7 +26,6 @@ def check_glibc(program: Path, newest: tuple[int, ...]) -> None:
 
 
 def check_static(program: Path) -> None:
-    """Fails unless a program is linked statically."""
     with program.open("rb") as file:
         elf = ELFFile(file)
         kinds = {segment["p_type"] for segment in elf.iter_segments()}
@@ -38,7 +36,6 @@ def check_static(program: Path) -> None:
 
 
 def glibc_versions(program: Path) -> set[tuple[int, ...]]:
-    """Returns the versions of the glibc symbols that a program needs."""
     with program.open("rb") as file:
         sections = [s for s in ELFFile(file).iter_sections() if isinstance(s, GNUVerNeedSection)]
         names = {version.name for s in sections for _, needed in s.iter_versions() for version in needed}

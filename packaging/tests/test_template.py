@@ -30,7 +30,6 @@ def generated(arch: str, source: str = SOURCE) -> dict:
 
 
 def differences(left: object, right: object, path: tuple = ()) -> set[tuple]:
-    """Returns the paths at which two documents differ."""
     if isinstance(left, dict) and isinstance(right, dict):
         keys = set(left) | set(right)
         return {it for key in keys for it in differences(left.get(key), right.get(key), (*path, key))}

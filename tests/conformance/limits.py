@@ -49,7 +49,6 @@ def size(text: str) -> int:
 
 
 def messages(parameters: dict) -> list[dict]:
-    """The messages that a call sends: one, or a batch."""
     return parameters.get("Entries") or [parameters]
 
 

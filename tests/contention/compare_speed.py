@@ -22,7 +22,6 @@ REQUIRED = 40
 
 
 def comeback():
-    """Builds the command and returns its path."""
     build = ["cargo", "build", "--release", "--package", "comeback", "--message-format", "json"]
     messages = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout.splitlines()
     paths = [message.get("executable") for message in map(json.loads, messages)]
@@ -30,7 +29,6 @@ def comeback():
 
 
 def timed(command):
-    """Returns wall time, processor time and output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout

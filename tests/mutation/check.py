@@ -89,7 +89,6 @@ def apply(tree, patch, *options):
 
 
 def failed_tests(tree, suite):
-    """Returns the names of the suite's tests that fail."""
     # The tests are built with the Makefile's options and in its target folder, which already contains the dependencies.
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))

@@ -1,7 +1,6 @@
 //! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`): each message is
-//! JSON, terminated by a NUL byte. This needs no port, and no crate other than serde_json. The tests use only ten of
-//! the protocol's commands. Existing crates use WebSocket and generate code for the whole protocol. That code takes a
-//! minute to compile.
+//! JSON, terminated by a NUL byte. This needs no port, and no crate other than serde_json. The existing crates use
+//! WebSocket. They take a minute to compile, because they generate code for the whole protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

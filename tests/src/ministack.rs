@@ -160,7 +160,6 @@ impl MiniStack {
         self.shell.clone()
     }
 
-    /// This server's scratch folder.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }

@@ -112,7 +112,6 @@ impl Operator {
     }
 }
 
-/// Creates an IAM user with this policy and returns an access key.
 async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKey {
     let iam = &ministack.iam;
     iam.create_user().user_name(user).send().await.expect("IAM creates the user");
@@ -153,8 +152,8 @@ impl Ran {
 /// Members in the JSON object of every command on a deployment.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Members of a command's JSON object, as listed in `docs/json.md`. If the words of several rows all occur in the
-/// command, the longest of these rows applies.
+/// Members of a command's JSON object, as listed in `docs/json.md`. If several rows match the command, the longest
+/// applies.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =

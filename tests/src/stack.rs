@@ -33,7 +33,6 @@ pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// File that is locked while cargo-lambda builds.
 fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }

@@ -52,7 +52,7 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
     create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-/// Language of a consumer: a function that reads its SQS queue itself, as in docs/consumer.md.
+/// A consumer's language. Consumers read their SQS queues themselves, as in docs/consumer.md.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
     /// The function in `tests/targets/sqs_consumer.py`.
@@ -129,8 +129,7 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from a zip archive, which contains the module with the function's handler. The function gets its
-/// own role, which has no permissions.
+/// Creates a function from a zip archive, with a role that has no permissions.
 async fn create(
     ministack: &MiniStack,
     name: &str,

@@ -1,4 +1,3 @@
-/** A CloudFormation template. */
 export interface Template {
   readonly Parameters?: Record<string, { readonly Default?: unknown }>;
   readonly Conditions?: Record<string, unknown>;

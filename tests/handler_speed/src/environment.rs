@@ -93,7 +93,6 @@ impl Environment {
         Ok((at - given, at, answer))
     }
 
-    /// Durations of the calls to AWS so far.
     pub(crate) fn calls(&self) -> Vec<Duration> {
         self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

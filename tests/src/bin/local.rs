@@ -79,7 +79,6 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The server, the stack deployed on it, and the Ctrl-C signals.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,

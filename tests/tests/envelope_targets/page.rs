@@ -3,7 +3,6 @@ use std::process::Command;
 
 use comeback_tests::{pages, root, scratch};
 
-/// The text of docs/envelope.md.
 pub(crate) fn text() -> String {
     pages::read("docs/envelope.md")
 }

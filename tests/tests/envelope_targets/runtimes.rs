@@ -60,7 +60,6 @@ fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) 
     assert_eq!([error_type, message], [&json!("NonRetryable"), &json!("order 17 was cancelled")]);
 }
 
-/// The invocation record in this language's sample.
 fn record(language: &str) -> Value {
     let path = root().join(format!("events/errors/{language}.json"));
     let sample = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -56,7 +56,6 @@ pub(crate) async fn alarms_notify_the_topic_and_are_on_the_dashboard(world: &Wor
     run(&shell, "aws cloudwatch delete-alarms --alarm-names comeback-lost-anywhere");
 }
 
-/// Names of the alarms that the deployed dashboard shows.
 fn on_dashboard(shell: &Shell) -> BTreeSet<String> {
     let body = run(
         shell,

@@ -24,7 +24,6 @@ pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<
     configs.into_iter().find(|config| config["FunctionArn"] == arn).unwrap_or_default()
 }
 
-/// Names of a role's inline policies.
 pub(crate) fn policies(ministack: &MiniStack, role: &str) -> Vec<Value> {
     let policies = aws(ministack, &format!("iam list-role-policies --role-name {role}"));
     policies["PolicyNames"].as_array().cloned().unwrap_or_default()
@@ -35,7 +34,6 @@ pub(crate) fn tags(ministack: &MiniStack, function: &str) -> Value {
     aws(ministack, &format!("lambda list-tags --resource {arn}"))["Tags"].clone()
 }
 
-/// Value of the parameter `TargetFunctions` in the stack that the tests attach functions to.
 pub(crate) fn parameter(ministack: &MiniStack) -> String {
     value_of(ministack, "TargetFunctions")
 }
