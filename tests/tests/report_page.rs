@@ -17,14 +17,11 @@ const WIDE: u32 = 1_120;
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
-/// Reports written by `comeback simulate` with various options.
 struct Pages {
     plain: PathBuf,
-    /// A report that compares two policies.
     compared: PathBuf,
     /// The report of a run that reaches the in-flight limit.
     full: PathBuf,
-    /// The report of a run whose messages are moved.
     moved: PathBuf,
     /// The report of the command in docs/simulate.md.
     shown: PathBuf,
@@ -57,7 +54,6 @@ fn documentation() -> &'static str {
     &PAGE
 }
 
-/// Arguments of the command in docs/simulate.md, without the path of the report.
 fn documented_arguments() -> Vec<&'static str> {
     let command = documentation()
         .lines()

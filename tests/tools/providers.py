@@ -37,7 +37,6 @@ PROVIDERS = {
 
 
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
-    """Returns the resource's attributes, in alphabetical order."""
     if resource.startswith("inputs."):
         # One file has the inputs of every service. Only inputs whose names begin with the resource's name are kept.
         name = resource.rsplit(".", 1)[1]

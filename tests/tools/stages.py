@@ -81,7 +81,6 @@ class Stage:
 
 
 def stages():
-    """Runs the stages, and returns those that ran."""
     tools = Stage("install tools", [WITH, *TOOLS, "--"]).start()
     tests = Stage("build with clippy, beside which tools are installed", [*MAKE, "lint-rust"]).run()
     done = [tests, tools.join()]

@@ -46,7 +46,6 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
     port::all(&aws, &fixture).await;
 }
 
-/// Writes log lines with the same timestamp to a new log group.
 async fn write_log(ministack: &MiniStack, group: &str, millis: i64, lines: &[&str]) {
     let logs = &ministack.logs;
     logs.create_log_group().log_group_name(group).send().await.expect("a log group");

@@ -14,7 +14,6 @@ const FUNCTION: &str = "checked-orders";
 /// Name of a function that is not attached, and of the queue that it reads itself.
 const CONSUMER: &str = "checked-consumer";
 
-/// Shell functions for the faults' scripts.
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
 /// A script that makes the stack healthy. Until it runs, the stack has two faults: MiniStack ignores `RecursiveLoop` in
@@ -70,7 +69,6 @@ pub(crate) async fn doctor_finds_each_fault_and_none_on_a_healthy_stack(world: &
     assert!(probed.ended(0).contains("failed once, and its retry succeeded"));
 }
 
-/// The shell of the stack under test, and the operators who run `doctor` on it.
 struct Ward {
     shell: Shell,
     /// An operator with only the permissions that `docs/operate.md` lists for `doctor`.
@@ -191,7 +189,6 @@ fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     alone
 }
 
-/// Returns the fix with a shell variable in place of its placeholder for a topic.
 fn with_topic(fix: &str) -> String {
     fix.replace("TOPIC_ARN", "\"$TOPIC_ARN\"")
 }
@@ -246,7 +243,6 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     assert_eq!(stranger.comeback("doctor --stack checked --strict").code, 3);
 }
 
-/// Asserts that `doctor` and `attach --list` find the functions that match a pattern.
 fn finds_the_functions_of_a_pattern(ward: &Ward, lister: &Operator) {
     ward.run("variable TARGET_FUNCTIONS \"$(echo \"$FUNCTION_ARN\" | sed 's/orders$/*/')\"");
     let report = ward.doctor("--only CB100,CB108").json(0);

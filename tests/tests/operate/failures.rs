@@ -21,7 +21,6 @@ pub(crate) fn record(function: &str, error: &str, request: &str) -> String {
     .to_string()
 }
 
-/// Sends invocation records to a stack's retry queue.
 pub(crate) async fn send(ministack: &MiniStack, stack: &Stack, records: &[String]) {
     for some in records.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, record)| {

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, request, root, scratch};
 
-/// The URL that the documentation downloads releases from.
 const RELEASES: &str = "https://github.com/comeback-retries/comeback/releases/latest/download";
 
-/// The folder of the release that `make dist` has built.
 pub(crate) fn dist() -> PathBuf {
     let dist = root().join("dist");
     assert!(dist.join("manifest.json").exists(), "there is no release: run `make dist` first");
@@ -70,7 +68,6 @@ impl Outside {
         Self { shell, port, _server: server }
     }
 
-    /// Runs shell commands in the folder.
     pub(crate) fn run(&self, commands: &str) -> Result<String, String> {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }

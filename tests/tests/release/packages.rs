@@ -212,7 +212,6 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Path of a file in the release.
 fn released(name: &str) -> PathBuf {
     let file = dist().join(name);
     assert!(file.is_file(), "{} does not exist: run `make dist`", file.display());

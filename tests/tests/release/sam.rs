@@ -91,7 +91,6 @@ pub(crate) async fn handler_runs_under_the_runtime_interface_emulator(_: &World)
     assert_runs_under_the_emulator(&shell, &folder.join("bootstrap"), "release-rie").await;
 }
 
-/// Starts a new server and creates a folder outside the repository.
 async fn released(name: &str) -> (MiniStack, Outside) {
     let ministack = MiniStack::start(name).await.unwrap_or_else(|error| panic!("{error}"));
     let outside = Outside::new(&ministack.shell(), &format!("{name}-outside")).await;

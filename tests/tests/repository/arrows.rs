@@ -57,7 +57,6 @@ fn dependencies(name: &str) -> BTreeSet<String> {
     dependencies[..end].lines().filter(|line| !line.starts_with('#')).map(name).collect()
 }
 
-/// The crate's source files that match this pattern.
 fn files_with(name: &str, pattern: &str) -> Vec<String> {
     let folder = root().join("crates").join(name);
     let pattern = Regex::new(pattern).expect("a pattern");

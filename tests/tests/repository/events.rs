@@ -43,7 +43,6 @@ fn calls(file: &str) -> Vec<Call> {
     report(file).handled.calls
 }
 
-/// The outcome of each file, from the tables of `events/README.md`.
 fn rows() -> BTreeMap<String, String> {
     let readme = text("README.md");
     let cells = |line: &str| -> Vec<String> {
@@ -108,7 +107,6 @@ fn wait_of_each_runtime_is_served() {
     }
 }
 
-/// The `errorType` in the first message of a sample file.
 fn error_type(file: &str) -> String {
     let text = text(file);
     let batch = recorded(file, &text).batch;

@@ -47,7 +47,6 @@ fn each_import_is_read() {
     assert_eq!(imported("// use a::b;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n"), [""; 0]);
 }
 
-/// The folder `src` of each crate.
 fn sources() -> Vec<PathBuf> {
     let folders = ["crates", "functions"].map(|folder| fs::read_dir(root().join(folder)).expect("a folder"));
     let crates = folders.into_iter().flatten().map(|entry| entry.expect("an entry").path());
@@ -153,7 +152,7 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
 /// A cycle of files that each import the next. The first file is repeated at the end. `None` if there is no cycle.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
-    // A file that imports from none of the remaining files is not in a circle.
+    // A file that imports from none of the remaining files is not in a cycle.
     while let Some(file) =
         left.iter().find(|(_, to)| !to.iter().any(|to| left.contains_key(to))).map(|it| it.0.clone())
     {

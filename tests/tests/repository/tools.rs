@@ -29,7 +29,6 @@ fn locked(text: &str) -> BTreeMap<&str, usize> {
     hashes
 }
 
-/// Names of the files in `tests/tools` with this ending.
 fn names(kind: &str) -> Vec<String> {
     let files = std::fs::read_dir(root().join("tests/tools")).expect("a folder");
     let files = files.map(|file| file.expect("an entry").file_name().into_string().expect("a plain name"));

@@ -7,7 +7,6 @@ use comeback_tests::{pages, root};
 use regex::Regex;
 use serde_json::Value;
 
-/// The version of the workspace, which each of its packages inherits.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]
@@ -93,7 +92,6 @@ fn pages_say_whether_anything_is_released() {
     assert_eq!(pages.is_empty(), is_released, "{pages:?}");
 }
 
-/// Matches the heading of a release in the changelog.
 fn released() -> Regex {
     Regex::new(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$").expect("a pattern")
 }

@@ -141,7 +141,6 @@ impl Queues {
             .expect("SQS takes it");
     }
 
-    /// The orders in the dead-letter queue, with their reasons.
     async fn dead_lettered(&self, ministack: &MiniStack) -> Vec<(u64, String)> {
         let receive =
             ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
@@ -170,7 +169,6 @@ struct Seen {
     taken: bool,
 }
 
-/// A deployed consumer, and the file that it records its runs in.
 struct Orders {
     name: String,
     ledger: PathBuf,

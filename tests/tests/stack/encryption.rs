@@ -80,7 +80,6 @@ async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     [key(stack.output("RetryQueueUrl")).await, key(stack.output("DeadLetterQueueUrl")).await]
 }
 
-/// Actions that a role's policies allow on a key.
 fn allowed(shell: &Shell, role: &str, key: &str) -> Vec<String> {
     let simulated = shell.run(&format!(
         "aws iam simulate-principal-policy \

@@ -161,7 +161,6 @@ impl Role {
     }
 }
 
-/// A recorded invocation of the target.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) order: u64,
@@ -189,7 +188,6 @@ pub(crate) struct Orders<'m> {
 }
 
 impl<'m> Orders<'m> {
-    /// Name of the target function for the orders of this stack.
     pub(crate) fn target_of(stack: &str) -> String {
         format!("{stack}-orders")
     }

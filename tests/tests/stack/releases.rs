@@ -73,7 +73,6 @@ pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) 
     orders.assert_retries(BACKOFF, BACKOFF);
 }
 
-/// Digest of a function's code.
 async fn code(ministack: &MiniStack, function: &str) -> String {
     let answer = ministack.lambda.get_function_configuration().function_name(function).send().await;
     answer.expect("Lambda answers").code_sha256.expect("a function has code")
@@ -190,7 +189,7 @@ fn options() -> String {
     format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
 }
 
-/// Names of everything that the run of `make verify-aws` with this output has left behind.
+/// Names of everything that a run of `make verify-aws` left behind. `printed` is the run's output.
 fn left(shell: &Shell, printed: &str) -> String {
     let (_, name) = printed.split_once("all named ").expect("it says what it makes");
     let name = name.split([',', ' ']).next().expect("a name stands there");

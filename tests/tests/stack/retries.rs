@@ -67,7 +67,6 @@ fn key(line: &Value) -> Value {
     line["idempotency_key"].clone()
 }
 
-/// Number of messages in a queue: visible, hidden or delayed.
 pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     let Depth { visible, in_flight, delayed } = depth(ministack, queue_url).await;
     visible + in_flight + delayed

@@ -75,7 +75,6 @@ impl World {
         or_panic(self.quick.get_or_init(async || ministack.deploy("quick", &parameters).await).await)
     }
 
-    /// Logs of all servers, to explain why a trial failed.
     pub(crate) fn log(&self) -> String {
         let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand, &self.contract];
         servers.into_iter().filter_map(OnceCell::get).flatten().map(MiniStack::log).collect()

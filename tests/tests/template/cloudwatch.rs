@@ -80,11 +80,7 @@ fn whole(value: &Value) -> usize {
         .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// Value of a metric-math expression in each period.
-///
-/// # Panics
-///
-/// Panics on metric math that the template's alarms do not use.
+/// Value of a metric-math expression in each period. Panics on metric math that the template's alarms do not use.
 fn evaluate(expression: &str, metrics: &BTreeMap<String, Series>) -> Series {
     let length = metrics.values().map(Vec::len).max().unwrap_or_default();
     let mut parser = Parser { tokens: tokens(expression), next: 0, metrics, length };

@@ -33,7 +33,6 @@ impl Running {
         running
     }
 
-    /// Starts the console with the demonstration, which needs no account.
     pub(crate) async fn start_demonstration(name: &str) -> Self {
         Self::start(&Operator::without_an_account(), name, "--demo").await
     }
@@ -42,7 +41,6 @@ impl Running {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Sign-in addresses that the console has printed so far.
     fn addresses(&self) -> Vec<String> {
         let log = self.server.log();
         let words = log.lines().filter_map(|line| line.split_once("works once: "));
@@ -60,7 +58,6 @@ impl Running {
     }
 }
 
-/// A browser that is signed in to the console, and its current tab.
 pub(crate) struct Browser {
     pub(crate) chromium: Chromium,
     tab: Tab,
@@ -99,7 +96,6 @@ impl Browser {
         self.tab.clone()
     }
 
-    /// Opens another tab and makes it the current one.
     pub(crate) fn open_tab(&mut self) -> Tab {
         self.tab = self.chromium.open_tab();
         self.chromium.look(WIDE);
@@ -111,7 +107,6 @@ impl Browser {
         self.chromium.switch_to(tab);
     }
 
-    /// Opens a path of the console in the current tab.
     pub(crate) fn visit(&mut self, path: &str) {
         let url = format!("{}{path}", self.origin);
         self.chromium.visit(&url);
@@ -146,7 +141,6 @@ impl Browser {
         eventually(&format!("{text:?} for {what}"), shown).await;
     }
 
-    /// Fills in the form field with this label.
     pub(crate) fn fill(&mut self, label: &str, value: &str) {
         self.ask(&format!(
             r#"const [label, value] = {};
@@ -211,12 +205,10 @@ impl Browser {
         }
     }
 
-    /// Types text into the element that has the focus.
     pub(crate) fn types(&mut self, text: &str) {
         self.chromium.call("Input.insertText", json!({"text": text}));
     }
 
-    /// Presses Tab until the element with this text or label has the focus.
     pub(crate) fn tab_to(&mut self, name: &str) {
         let mut seen = Vec::new();
         for _ in 0..200 {

@@ -33,7 +33,6 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let shown = browser.sees("the groups", |text| text.contains("Mended") && text.contains("Spoilt")).await;
     assert!(!shown.contains("customer"), "{shown}");
 
-    // One dead-letter is read and redriven.
     group(&mut browser, "Mended").await;
     browser.follow("Error, payload").await;
     browser.follow("Show payload").await;
@@ -76,7 +75,6 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
 
     refuse_another_file(&mut browser, &running.folder).await;
 
-    // The discarded dead-letters are imported again.
     browser.visit("/dead");
     choose_file(&mut browser, &discarded);
     browser.follow("Upload").await;
@@ -122,7 +120,6 @@ async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     assert_eq!(lines(&downloaded), 1);
 }
 
-/// Waits until the page of the confirmed change shows `Done.`.
 async fn done(browser: &mut Browser) {
     browser.sees("the end", |text| text.contains("Done.")).await;
 }

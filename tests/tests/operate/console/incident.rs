@@ -6,7 +6,6 @@ use serde_json::json;
 use crate::console::browser::{Browser, Running};
 use crate::world::World;
 
-/// Functions that fail in the demonstration.
 const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 
 /// Part of the title above the list of waiting events.

@@ -65,7 +65,6 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(_: &World) {
     eventually("the figures without a script", is_there).await;
 }
 
-/// Asserts that the lab, given a goal, recommends the policy that `comeback plan` prints.
 async fn recommends_what_plan_prints(operator: &Operator, browser: &mut Browser) {
     browser.fill("Outage", "1m");
     browser.fill("Capacity", "");

@@ -60,7 +60,6 @@ async fn link(browser: &mut Browser, place: &str) -> String {
     eventually(place, address).await
 }
 
-/// Paths of the pages that the navigation links to.
 fn pages_of(browser: &mut Browser) -> Vec<String> {
     let links = browser
         .ask("return [...document.querySelectorAll('header nav a')].map(it => it.getAttribute('href'))");

@@ -9,7 +9,6 @@ use crate::world::World;
 
 const REASON: &str = "a stranger's";
 
-/// The console must refuse every form that a page from another origin submits with the browser's cookie.
 pub(crate) async fn console_refuses_strangers(_: &World) {
     let running = Running::start_demonstration("strangers").await;
     let mut browser = Browser::signed_in(&running, "strangers").await;

@@ -10,7 +10,6 @@ pub(super) struct Fault {
     pub(super) undo: Undo,
 }
 
-/// The way to undo a fault after the test.
 pub(super) enum Undo {
     /// Run the command that `doctor` names as the fix.
     Fix,

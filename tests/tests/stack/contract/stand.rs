@@ -19,7 +19,6 @@ pub(crate) trait Queue {
     /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
 
-    /// Sends a message with this body and returns its id.
     async fn send(&self, body: &str) -> String;
 
     /// Receives up to ten messages that are visible now.
@@ -52,7 +51,6 @@ pub(crate) trait Stand: Queue {
     /// queue is its failure destination.
     async fn fail(&self, payload: &str);
 
-    /// Attributes of the message received or delivered with this receipt handle.
     fn attributes(&self, receipt_handle: &str) -> Attributes;
 
     /// The numbers of visible, hidden and delayed messages that the queue reports.
