@@ -59,12 +59,12 @@ def zigbuild(arch: str, *wanted: str) -> None:
 
 
 def gnu(arch: str) -> str:
-    """Returns Rust's name for the functions' target."""
+    """Returns the functions' Rust target."""
     return f"{MACHINES[arch]}-unknown-linux-gnu"
 
 
 def musl(arch: str) -> str:
-    """Returns Rust's name for the target of static programs."""
+    """Returns the Rust target of static programs."""
     return f"{MACHINES[arch]}-unknown-linux-musl"
 
 

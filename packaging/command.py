@@ -13,7 +13,7 @@ DOCUMENTS = Path("share/doc/comeback")
 
 
 def write(dist: Path, archs: list[str]) -> None:
-    """Builds the tarballs and the script into a release. The release must already contain the third-party licences."""
+    """Writes the tarballs and the install script into `dist`, which must already contain the third-party licences."""
     manual = TARGET / "manual"
     shutil.rmtree(manual, ignore_errors=True)
     build.manual(manual)

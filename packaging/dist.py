@@ -47,7 +47,6 @@ def main() -> None:
 
 
 def chosen(words: str) -> list[str]:
-    """Parses the list of architectures to build for."""
     archs = words.split()
     for arch in archs:
         if arch not in MACHINES:

@@ -56,7 +56,6 @@ def fix_architecture(template: dict, arch: str) -> None:
 
 
 def take_code_from_zips(resources: dict, arch: str) -> None:
-    """Sets each function's code to the zip of its program."""
     functions = [resource for resource in resources.values() if resource["Type"] == "AWS::Serverless::Function"]
     for function in functions:
         program = function.pop("Metadata")["BuildProperties"]["Binary"]

@@ -18,7 +18,7 @@ use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Parses the bytes as an event from Lambda to the handler, and compares the result with that of another JSON parser.
+/// Parses the bytes as the handler's event, and compares the result with that of another JSON parser.
 ///
 /// # Panics
 ///
@@ -156,12 +156,11 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Parses the bytes as a target's event: a payload, an envelope, or not JSON at all. A parsed event is then put into a
-/// new envelope, with an id made of characters from the event.
+/// Parses the bytes as a target's event, puts the payload into an envelope of each style, and opens each one.
 ///
 /// # Panics
 ///
-/// Panics if a payload has changed, or if an envelope contains an envelope.
+/// Panics if a payload or metadata changes, or if an envelope contains an envelope.
 pub fn envelope(data: &[u8]) {
     let Ok(event) = serde_json::from_slice::<&RawValue>(data) else { return };
     let opened = match open(event) {

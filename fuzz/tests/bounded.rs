@@ -1,4 +1,4 @@
-//! Runs each entry point for a limited time on stable Rust, on every sample, on mutated samples and on random bytes.
+//! Runs each entry point for a limited time on stable Rust, with every sample, mutated samples and random bytes.
 
 use std::ops::Range;
 

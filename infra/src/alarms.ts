@@ -25,7 +25,6 @@ const STACK = `--stack ${Aws.STACK_NAME}`;
 const MINUTE = Duration.minutes(1);
 const QUARTER_HOUR = Duration.minutes(15);
 
-/** Returns the alarms of a deployment, by id. */
 export function alarms(watched: Watched, logged: LogMetrics): Record<string, cloudwatch.AlarmProps> {
   const all = { ...ofDeadLetters(watched, logged), ...ofHandler(watched, logged), ...ofRetryQueue(watched) };
   return Object.fromEntries(Object.entries(all).map(([id, props]) => [id, completed(id, props)]));

@@ -7,7 +7,7 @@ import { type Construct } from 'constructs';
 import { literal } from './values';
 import { type ZipEntry, zipEntry } from './zip';
 
-/** The folder in the released package that contains a zip file for each architecture. A checkout does not have it. */
+/** The released package's folder of zip files, one for each architecture. A checkout does not have it. */
 const PACKAGED = path.join(__dirname, '..', 'handler');
 
 /** The file that Lambda starts on its `provided` runtimes. */

@@ -78,7 +78,6 @@ function label(property: Property): string {
   return `${property} (${PROPERTIES[property]})`;
 }
 
-/** Converts the retry policy to environment variables of the retry handler. */
 export function policyVariables(props: PolicyProps, refusals: Refusals): Record<string, string> {
   const ranged = (property: Ranged & keyof PolicyProps) =>
     whole(property, props[property] ?? SETTINGS[PROPERTIES[property]].default, refusals);
@@ -150,7 +149,6 @@ export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, r
   return given.map((name) => `${VARIABLES[name]}=${values[VARIABLES[name]] ?? ''}`).join(' ');
 }
 
-/** Converts the limits on waiting messages to environment variables of the retry handler. */
 export function waitingVariables(
   { hideUpTo, alwaysHide = false, maxConcurrency = DEFAULT_MAX_CONCURRENCY }: WaitingProps,
   refusals: Refusals,

@@ -143,7 +143,6 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: Ref
   }
 }
 
-/** Warns if the dead-letter queue's retention is shorter than the maximum. */
 export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   const own = resourceOf(deadLetterQueue);
   const retention = own?.messageRetentionPeriod ?? DEFAULT_RETENTION;

@@ -14,7 +14,6 @@ const UNKNOWN = '…';
 /** The maximum length of a value in an error message; a longer value is cut. No function ARN is longer. */
 const LONGEST_SHOWN = 256;
 
-/** Formats a value for messages. */
 export function shown(value: unknown): string {
   if (Construct.isConstruct(value)) {
     return value.node.path;

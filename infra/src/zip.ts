@@ -6,7 +6,6 @@ const UNIX_HOSTS = [3, 19];
 const STORED = 0;
 const DEFLATED = 8;
 
-/** A file in a zip archive. */
 export interface ZipEntry {
   readonly content: Buffer;
   /** The file's Unix permissions, if the archive's system stores permissions. */

@@ -60,7 +60,6 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   },
 };
 
-/** Splits `POLICIES` into its entries, and each entry into its words. */
 function entries({ POLICIES = '' }: Variables): string[][] {
   return POLICIES.split(';').map((entry) => entry.trim().split(/\s+/));
 }

@@ -49,7 +49,6 @@ export function newFunction(
   });
 }
 
-/** Creates a stack with an `AsyncRetries` and one attached function. */
 export function withOne(props: AsyncRetriesProps = {}): {
   stack: Stack;
   retries: AsyncRetries;
@@ -93,7 +92,6 @@ export function ref(construct: IConstruct): unknown {
   return { Ref: logicalId(construct) };
 }
 
-/** Returns every statement in a role's policies. */
 export function statements(role: IConstruct): unknown[] {
   const stack = Stack.of(role);
   const own = JSON.stringify([ref(role)]);

@@ -4,9 +4,9 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# The maximum number of times to list a run's resources and delete those that are listed. One time is not enough: AWS
-# may still list a resource for a short time after its deletion (SQS, for a minute). A new resource may be missing from
-# the list at first, but the stack is deleted before, which takes long enough for every resource to appear.
+# The maximum number of rounds. In a round, a run's resources are listed and deleted. One round is not enough: AWS may
+# still list a resource for a short time after its deletion (SQS, for a minute). A new resource may be missing from the
+# list at first, but deleting the stack takes long enough for it to appear.
 ROUNDS = 20
 BETWEEN = 5
 

@@ -15,7 +15,6 @@ LAMBDA_MAY_ASSUME = {
 
 
 def queue(run, name, **attributes):
-    """Creates a queue and returns its URL."""
     run.go_on()
     attributes = {"MaximumMessageSize": "1048576", **attributes}
     made = run.account.sqs.create_queue(QueueName=f"{run.name}-{name}", Attributes=attributes, tags=run.tags)
@@ -102,7 +101,6 @@ def unless_too_early(call):
 
 
 def invoke(run, function, event):
-    """Invokes a function asynchronously and returns the request id."""
     run.go_on()
     answer = run.account.functions.invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
     return answer["ResponseMetadata"]["RequestId"]
@@ -117,7 +115,7 @@ def receive(run, queue_url, hide_for=60):
 
 
 def printed(run, function):
-    """Returns the JSON lines that a function has printed so far and whose first member is `verify`."""
+    """Returns what a function has printed so far: the JSON lines that begin with the member `verify`."""
     logs = run.account.logs
     try:
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")

@@ -130,7 +130,6 @@ def queue(url: str) -> str:
 
 
 def resources_of(role: dict) -> dict[str, list[str]]:
-    """The ARNs of each kind of resource."""
     environment = role["environment"]
     retry, dead = (
         "arn:aws:sqs:{}:{}".format(PLACE, environment[it].rsplit("/", 1)[1])

@@ -71,6 +71,5 @@ class Console:
 
 
 def link(page, relation):
-    """The address of the page's link with this relation."""
     found = re.search(rf'<a [^>]*rel="{relation}"[^>]*>', page)
     return html.unescape(re.search(r'href="([^"]+)"', found[0])[1])

@@ -87,8 +87,7 @@ impl MiniStack {
             .with("AWS_REGION", REGION)
             // The CDK's CLI reads this variable.
             .with("AWS_ENDPOINT_URL_S3", &endpoint)
-            // These variables make the AWS libraries for Python, for Rust and for Node.js, in this order, trust the
-            // server's certificate.
+            // Makes the AWS libraries for Python, Rust and Node.js (in this order) trust the server's certificate.
             .with("AWS_CA_BUNDLE", &certificate)
             .with("SSL_CERT_FILE", &certificate)
             .with("NODE_EXTRA_CA_CERTS", &certificate);
@@ -97,8 +96,8 @@ impl MiniStack {
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
             .with("RECORDED", recorded(name))
-            // The functions inherit this variable and their SDKs send it, which lets the recorder recognize the
-            // handler's requests.
+            // The functions inherit this variable and their SDKs send it, so the recorder recognizes the handler's
+            // requests.
             .with("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
             // MiniStack unpacks functions into this folder and never removes them.
             .with("TMPDIR", &directory)
@@ -112,8 +111,7 @@ impl MiniStack {
         let config = aws_config::defaults(BehaviorVersion::latest())
             .endpoint_url(endpoint)
             .http_client(http_client)
-            // The SDK has no timeout by default: a trial would wait for a lost response until the trial itself timed
-            // out.
+            // The SDK has no timeout by default, so a trial would wait for a lost response until the trial timed out.
             .timeout_config(
                 TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(60)).build(),
             )
@@ -143,9 +141,8 @@ impl MiniStack {
         &self.config
     }
 
-    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock. On a real clock,
-    /// this is the longest timeout that Lambda allows. On a fast clock, it exceeds that limit, but MiniStack accepts
-    /// it.
+    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock. On a fast clock,
+    /// this exceeds Lambda's maximum, but MiniStack accepts it.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }

@@ -86,8 +86,8 @@ impl Operator {
     }
 
     /// Runs `comeback` with these arguments, in shell syntax. If a request's signature has expired on arrival, runs the
-    /// command again, at most twice. A signature is valid for five minutes, which can be less than half a second of
-    /// real time on a fast clock.
+    /// command again, at most twice. A signature is valid for five minutes, which is five seconds of real time on a
+    /// fast clock.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -166,7 +166,7 @@ fn members(arguments: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
-/// IAM policy for a command, from the rows for this command and for "every command" in the table in `docs/operate.md`.
+/// IAM policy for a command: its rows in the table in `docs/operate.md`, and those for "every command".
 fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     let page = pages::read(PAGE);
     let rows = page.lines().filter_map(|line| {

@@ -33,7 +33,6 @@ pub fn built_command() -> PathBuf {
     built_program("comeback")
 }
 
-/// Path of a program that this run of cargo has built.
 pub(crate) fn built_program(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("a test is a program");
     // A test program is in target/PROFILE/deps, and the program of `make local` is in target/PROFILE.
@@ -42,9 +41,8 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Prepares a command that itself runs cargo, by removing the environment variables that cargo sets for tests. The
-/// build script of `ring` depends on these variables, so a build that inherited them would rebuild `ring` and
-/// everything that uses it.
+/// Removes the variables that cargo sets for tests from a command that runs cargo. The build script of `ring` depends
+/// on them, so `ring` and everything that uses it would be rebuilt.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

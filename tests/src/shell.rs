@@ -145,13 +145,12 @@ impl Drop for Background {
     }
 }
 
-/// The longest time that a test waits for anything. A passing test waits for a much shorter time. The limit is this
-/// high because, on a busy machine, a call may count as lost. The call's event then waits for up to two minutes of real
-/// time, even on a fast clock.
+/// The longest time that a test waits for anything. Passing tests wait much less. The limit is this high because, on a
+/// busy machine, a call may count as lost. The call's event then waits for up to two minutes of real time, even on a
+/// fast clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`]. All tests use this function to wait
-/// for results.
+/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`].
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))

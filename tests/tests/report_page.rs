@@ -74,7 +74,6 @@ fn browser() -> MutexGuard<'static, Chromium> {
     BROWSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the body of a JavaScript function in the report, and returns its result.
 fn ask(chromium: &mut Chromium, body: &str) -> Value {
     chromium.evaluate(&format!("(() => {{ {body} }})()"))
 }

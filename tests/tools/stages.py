@@ -42,7 +42,6 @@ class Stage:
         self.seconds, self.failed, self.failed_tests = 0.0, False, []
 
     def run(self):
-        """Runs in the foreground."""
         self.follow(lambda line: print(line, end="", flush=True))
         return self
 

@@ -1,4 +1,4 @@
-"""Can an operator end the hiding of a message with the receipt handle from the handler's log?"""
+"""Can an operator make a hidden message visible with the receipt handle from the handler's log?"""
 
 import make
 from botocore.exceptions import ClientError
@@ -41,7 +41,7 @@ def check(run):
 
 
 def seen_of_others(run):
-    """Lets a function hide a message, and ends the hiding with this run's credentials, not with the function's."""
+    """Lets a function hide a message, then makes it visible with this run's credentials, not the function's."""
     queue = make.queue(run, "kept")
     function = make.function(run, "keeper", code="keeper", Environment={"Variables": {"QUEUE": queue}})
     entries = [{"Id": body, "MessageBody": body} for body in ("keep", "delete")]
@@ -67,7 +67,7 @@ def receives_after(run, function, before):
 
 
 def received_twice(run, queue):
-    """Receives a message twice, and hides it for a long time the second time. Returns both receipt handles."""
+    """Receives a message twice, hiding it for ten minutes the second time. Returns both receipt handles."""
     run.account.sqs.send_message(QueueUrl=queue, MessageBody="received twice")
     old = run.until("message", 60, lambda: make.receive(run, queue, hide_for=1))
     new = run.until("second receive", 60, lambda: make.receive(run, queue, hide_for=600))
@@ -83,7 +83,7 @@ def seen_of_old(run, queue, old):
 
 
 def end_hiding(run, queue, handle):
-    """Ends the hiding of a message. Returns the error code if SQS refuses, otherwise `None`."""
+    """Makes a hidden message visible. Returns the error code if SQS refuses, otherwise `None`."""
     try:
         run.account.sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=handle, VisibilityTimeout=0)
     except ClientError as error:

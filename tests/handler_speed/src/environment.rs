@@ -15,7 +15,6 @@ use crate::events::{TARGET, headers};
 /// Maximum time that an environment may take for any step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The simulated Runtime API and AWS services of an environment.
 struct Services {
     events: Mutex<Receiver<String>>,
     asked: Sender<Instant>,
@@ -160,10 +159,8 @@ fn of_the_runtime(
     answer(connection.get_ref(), "202 Accepted", "", "")
 }
 
-/// Duration of each simulated call to AWS.
 const CALL: Duration = Duration::from_millis(10);
 
-/// Responds to a call to AWS, and returns the time taken.
 fn serve_aws(connection: &BufReader<TcpStream>, call: &Request) -> io::Result<Duration> {
     let start = now();
     wait();

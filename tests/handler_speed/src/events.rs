@@ -23,7 +23,7 @@ pub(crate) fn long_deferrals(round: usize) -> String {
     })
 }
 
-/// A batch of messages that are due, because their backoffs are over.
+/// A batch of messages that are due.
 pub(crate) fn re_invocations(round: usize) -> String {
     batch(round, "2", Duration::from_secs(60), |order| order)
 }

@@ -140,8 +140,7 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Measures the time from the moment when an environment is ready to the end of its first batch. Compares this time
-/// with that of a single call to AWS.
+/// Measures how long a ready environment takes for its first batch, and compares that with a single call to AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

@@ -19,7 +19,6 @@ async fn stream(server: &MiniStack, client: &Client, name: &str) {
     call.send().await.expect("a Firehose stream");
 }
 
-/// The lines of all objects in a bucket.
 fn lines(server: &MiniStack, bucket: &str) -> Vec<String> {
     let read = format!(
         "directory=$(mktemp -d) && aws s3 sync --quiet s3://{bucket} $directory \

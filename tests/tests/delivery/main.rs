@@ -26,7 +26,6 @@ fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     });
 }
 
-/// Runs one of the crate's examples with this argument, and returns its output.
 fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     let tests = std::env::current_exe().expect("the test's own path");
     let examples =
@@ -36,7 +35,7 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
 }
 
-/// Asserts the number of calls. Any number is accepted if calls were retried, as happens on a busy machine.
+/// Accepts any number of calls if some were retried, as happens on a busy machine.
 fn in_calls(expected: u64, calls: u64, retries: u64) {
     assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

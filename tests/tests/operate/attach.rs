@@ -14,8 +14,7 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Lambda's settings for asynchronous invocations of a function. If `qualifier` is given, the settings of that alias.
-/// `Null` if there are none.
+/// Lambda's settings for asynchronous invocations of a function, or of its alias `qualifier`. `Null` if there are none.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -81,7 +80,7 @@ fn differences(report: &Value) -> Vec<String> {
 
 /// Runs a `comeback` command, and repeats it while another trial is changing the shared stack. (The command's error
 /// gives this advice.) On a busy machine, two trials may read the stack at the same time and then both change it, so
-/// that one of the changes is lost.
+/// one of the changes is lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);

@@ -33,7 +33,7 @@ pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(S
     }
 }
 
-/// The numbers of visible messages and of messages in flight in a queue.
+/// The numbers of a queue's visible messages and messages in flight.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

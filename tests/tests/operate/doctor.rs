@@ -125,7 +125,6 @@ impl Ward {
         self.operator.comeback(&format!("doctor --stack checked --json {arguments}"))
     }
 
-    /// Prints the checks that are neither ok nor skipped, and returns their ids.
     fn unhealthy(&self, report: &Value) -> Vec<String> {
         let checks = report["checks"].as_array().expect("a list").iter();
         let found =

@@ -35,7 +35,6 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("operate-sped-up", 60)).await)
     }
 
-    /// Waits until `sam build` has built the functions.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
@@ -48,7 +47,6 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Deploys the shipped template to the server with the fast clock, as a stack for a single trial.
     pub(crate) async fn deploy_sped_up(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.sped_up().await.deploy(name, parameters).await;

@@ -186,7 +186,6 @@ impl App {
         template
     }
 
-    /// Digests and paths of the files that the app's stack uploads.
     fn assets(&self) -> Value {
         let mut assets = self.synthesized("Shop.assets.json");
         let files = assets["files"].as_object_mut().expect("a manifest lists files");

@@ -105,7 +105,6 @@ pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     assert_eq!(orders.seen().iter().filter(|seen| seen.order == 1).count(), 1, "it is hidden");
 }
 
-/// The queue that a consumer reads, and its dead-letter queue.
 struct Queues {
     url: String,
     arn: String,
@@ -162,7 +161,6 @@ impl Queues {
     }
 }
 
-/// A recorded run of a consumer for one message.
 struct Seen {
     order: u64,
     at: f64,

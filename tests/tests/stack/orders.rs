@@ -31,7 +31,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     orders.come(0..ORDERS / 2).await;
     orders.all_seen("the first retries to fail", ORDERS / 2, |seen| seen.attempt >= 1).await;
 
-    // The other orders arrive while the handler is disabled as well. It then continues in a new process.
+    // The other orders arrive while the handler is disabled as well. The handler then continues in a new process.
     enable(ministack, handler, false).await;
     orders.come(ORDERS / 2..ORDERS).await;
     orders.all_seen("the failures of the rest", ORDERS, |_| true).await;

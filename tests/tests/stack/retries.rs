@@ -50,7 +50,6 @@ pub(crate) async fn dead_letters_after_max_retries(world: &World) {
     }
 }
 
-/// Log lines in which the example target reports a failure with this error.
 async fn failures(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<Value> {
     let lines = log_lines(ministack, group).await;
     lines.into_iter().filter(|line| line["error_type"] == error_type).collect()
@@ -88,7 +87,6 @@ pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     Depth { visible, in_flight, delayed }
 }
 
-/// Enables or disables the event source mapping of a retry handler.
 pub(crate) async fn enable(ministack: &MiniStack, handler: &str, enabled: bool) {
     let mapping = mapping(ministack, handler).await.uuid.expect("a mapping has a UUID");
     let change = ministack.lambda.update_event_source_mapping().uuid(mapping).enabled(enabled);

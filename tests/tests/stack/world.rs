@@ -50,7 +50,6 @@ impl World {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }
 
-    /// Waits until `sam build` has built the functions.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
         or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);

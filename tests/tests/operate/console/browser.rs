@@ -118,7 +118,6 @@ impl Browser {
         self.chromium.evaluate(&format!("(async () => {{ {body} }})()"))
     }
 
-    /// The visible text of the page's main part.
     pub(crate) fn text(&mut self) -> String {
         let text = self.ask("return document.querySelector('main').innerText");
         text.as_str().expect("a string").to_owned()

@@ -157,7 +157,6 @@ async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": false}));
 }
 
-/// Returns true if the first page shows a count of zero under this title.
 fn is_zero(text: &str, title: &str) -> bool {
     let mut lines = text.lines();
     lines.any(|line| line == title) && lines.next() == Some("0")

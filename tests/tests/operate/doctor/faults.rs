@@ -2,7 +2,6 @@
 pub(super) struct Fault {
     pub(super) check: &'static str,
     pub(super) plant: &'static str,
-    /// Arguments for `doctor`.
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
     /// Text that the finding must contain. It may begin with the name of the finding's subject.
