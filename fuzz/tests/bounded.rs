@@ -11,15 +11,14 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Time at which the samples' events failed, in epoch milliseconds.
+/// Time of the samples' failures, in epoch milliseconds.
 const T0: u64 = 1_789_400_814_145;
 
 fn seeds_for(target: &str) -> Vec<Vec<u8>> {
     seeds().into_iter().filter(|seed| seed.target == target).map(|seed| seed.data).collect()
 }
 
-/// Generates samples in which short pieces are repeated, removed or replaced, or a number is replaced by an extreme
-/// one.
+/// Mutates samples: repeats, removes or replaces short pieces, or replaces a number with an extreme one.
 fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1"];
     let piece = prop_oneof![
@@ -86,7 +85,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Generates a pause around the time at which the samples' events failed.
+/// Generates a pause around [`T0`].
 fn pause() -> impl Strategy<Value = Option<(u64, u64, u64)>> {
     let pause = (0..100_000u64, option::of(1..100_000u64), 0..=10_000u64);
     option::of(pause.prop_map(|(after, length, spread)| {

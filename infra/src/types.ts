@@ -73,8 +73,8 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * Refuses the values that have the wrong type. Returns the object with undefined in their place, so that the other
- * values can still be checked.
+ * Refuses values of the wrong type. Returns the object with undefined in their place, so that the other values can
+ * still be checked.
  */
 export function wellTyped<T extends object>(
   given: T,

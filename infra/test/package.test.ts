@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { REPOSITORY } from './support';
 
-/** The folder of an app in which the package is installed. */
+/** The folder of an app with the package installed. */
 let app: string;
 
 function run(command: string, args: string[]): string {

@@ -1,4 +1,4 @@
-"""Facts, what was observed, and the table of both."""
+"""Facts, observations, and the table of both."""
 
 from dataclasses import dataclass
 

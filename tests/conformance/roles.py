@@ -33,8 +33,8 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# The IAM action for each call whose name differs from that of its action. A batch call needs the action for a single
-# message, and every kind of invocation needs `lambda:InvokeFunction`.
+# Maps a call to its IAM action, if their names differ. A batch call needs the action for a single message, and every
+# kind of invocation needs `lambda:InvokeFunction`.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",

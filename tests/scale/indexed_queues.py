@@ -20,7 +20,7 @@ ERRORS = ["Timeout", *(f"Error{number}" for number in range(9))]
 
 
 class Messages:
-    """Messages by the next time at which they can be received, and by receipt handle."""
+    """Messages by the time when they are next visible, and by receipt handle."""
 
     def __init__(self):
         self.all, self.by_handle, self.next, self.number = {}, {}, [], itertools.count()

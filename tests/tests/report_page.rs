@@ -330,7 +330,7 @@ fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     assert_eq!(kept, text, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
 
-/// JavaScript that returns the tops of two elements, and all text and curves between them.
+/// JavaScript that returns the top edges of two elements, and all text and curves between them.
 const SHOWN: &str = r#"
     const [top, bottom] = edges.map(edge => document.querySelector(edge).getBoundingClientRect().top);
     const texts = document.querySelectorAll("h2, h3, p, li, svg text, svg polyline, td, th");

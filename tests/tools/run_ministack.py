@@ -149,7 +149,7 @@ lambda_runtime.ProvidedWorker._pump_output = read_on
 lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
-# On AWS, an invocation ends in the environment in which it began, even if the function is updated in the meantime.
+# On AWS, an invocation ends in the environment where it began, even if the function is updated in the meantime.
 # MiniStack kills the old environment immediately.
 def when_it_answered(kill):
     def kill_one(worker):

@@ -91,8 +91,8 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures batches in a warm environment, and compares each median time with the median time of a single call to AWS.
-/// Returns the latter, in milliseconds.
+/// Measures batches in a warm environment, and compares their median times with that of a single call to AWS. Returns
+/// the call's median time in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());

@@ -45,8 +45,8 @@ pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Backdates the time at which a function was detached, so that `detach` assumes that none of its events are still on
-/// their way to the queue.
+/// Backdates a function's detachment, so that `detach` assumes that none of its events are still on their way to the
+/// queue.
 pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     let arn = MiniStack::function_arn(function);
     aws(

@@ -8,7 +8,7 @@ const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 /// non-ASCII text. `make conformance` checks the requests.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
-    // With these functions, about 200 of the 4,096 bytes for the handler's environment variables are left.
+    // These functions leave about 200 of the 4,096 bytes for the handler's environment variables.
     let others: Vec<_> = (0..45).map(|number| MiniStack::function_arn(&format!("f-{number}"))).collect();
     let parameters = format!("BaseBackoff=1 MaxBackoff=1 TargetFunctions={}", others.join(","));
     drop(world.deploy(&stack, &parameters).await);

@@ -36,8 +36,8 @@ pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &Worl
     eventually("the second order to wait", waits).await;
     let status = run(&status);
     assert!(status.contains("Dead-letters  1, the oldest"), "{status}");
-    // Between a re-invocation and its failure, the event is not waiting. On a busy machine, it may wait because a call
-    // failed, and not for its backoff.
+    // Between a re-invocation and its failure, the event is not waiting. On a busy machine, it may be waiting because a
+    // call failed, not for its backoff.
     let found = async || {
         let said = run(&waiting);
         (said.matches("1 waiting event (").count() == 2 && said.contains(" backoff\n")).then_some(said)

@@ -58,7 +58,7 @@ impl World {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack on which a trial pauses functions. Its handler may invoke every function.
+    /// The stack for pausing functions. Its handler may invoke every function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await

@@ -116,7 +116,6 @@ fn page_of_terraform_has_the_templates_values() {
     }
 }
 
-/// Collects the paths at which two JSON documents differ.
 fn differences(left: &Value, right: &Value, path: &str, found: &mut BTreeSet<String>) {
     match (left, right) {
         (Value::Object(ours), Value::Object(theirs)) => {

@@ -40,8 +40,7 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue that has both kinds of encryption at the same time. `infra/test/parity.test.ts` compares both
-/// kinds with those of the CDK construct.
+/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares them with the construct's.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});

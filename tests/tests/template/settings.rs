@@ -192,8 +192,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// Variables whose values CloudFormation would refuse, and the names of the rules that the values break. `None` if none
-/// of the variables has a parameter in the template.
+/// The variables that CloudFormation would refuse, and the rules that they break. `None` if no variable has a parameter
+/// in the template.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {

@@ -1,5 +1,5 @@
-//! Tests the console's pages about dead-letters: one dead-letter is read and redriven; two are discarded, and then
-//! imported again from the file to which they were exported.
+//! Tests the console's pages about dead-letters: reads and redrives one, discards two, and imports those from their
+//! export.
 
 use std::path::{Path, PathBuf};
 
