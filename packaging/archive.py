@@ -19,7 +19,6 @@ def write_zip(archive: Path, program: Path) -> None:
 
 
 def write_tar(archive: Path, folder: Path) -> None:
-    """Packs a folder into a tarball, with the folder's name in each path."""
     neutral = ["--sort=name", f"--mtime=@{os.environ['SOURCE_DATE_EPOCH']}", "--owner=root:0", "--group=root:0", "--mode=u=rwX,go=rX"]
     gzip = ["--format=ustar", "--use-compress-program", "gzip -9 --no-name"]
     run("tar", "--create", *neutral, *gzip, "--file", str(archive), "--directory", str(folder.parent), folder.name)

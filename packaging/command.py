@@ -40,7 +40,6 @@ def archive(dist: Path, arch: str) -> Path:
 
 
 def stamped(script: str, digests: dict[str, str]) -> str:
-    """Returns the install script with the version of this release and the digests of its archives."""
     # The names are those that `uname -s` and `uname -m` print.
     platforms = [
         f'    "Linux {build.MACHINES[arch]}") name={name(arch)} sha256={sha256} ;;' for arch, sha256 in digests.items()

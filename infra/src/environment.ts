@@ -14,7 +14,6 @@ const REMEDIES: Record<string, string> = {
   POLICIES: 'attach functions with a policy of their own to another AsyncRetries, or give them shorter names',
 };
 
-/** The shortest possible values of the pseudo parameters. */
 const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::AccountId': '000000000000',
   'AWS::Partition': 'aws',

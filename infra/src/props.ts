@@ -155,7 +155,6 @@ export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   }
 }
 
-/** Returns the CloudFormation resource of a queue, if this app creates it. */
 function resourceOf(queue?: sqs.IQueue): sqs.CfnQueue | undefined {
   const resource = queue?.node.defaultChild;
   return resource instanceof sqs.CfnQueue ? resource : undefined;

@@ -23,7 +23,6 @@ export function functionArn(stack: Stack, name: string): string {
   });
 }
 
-/** Returns the `TARGET_FUNCTIONS` entries for name patterns and ARNs. */
 export function targetFunctions(stack: Stack, patterns: string[], refusals: Refusals): string[] {
   return patterns.map((pattern) => {
     const isBlank = pattern.trim() === '';

@@ -35,7 +35,6 @@ export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jit
   nonRetryableErrors: STRINGS,
 };
 
-/** The type of each property of `AsyncRetries`. */
 export const PROPS: Readonly<
   Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
 > = {
@@ -57,7 +56,6 @@ export const PROPS: Readonly<
   deadLetterQueue: [has('queueArn'), 'an sqs.IQueue, such as Queue.fromQueueArn gives'],
 };
 
-/** The type of each option of `attach`. */
 export const OPTIONS: Readonly<Record<keyof AttachOptions, Type>> = {
   maxEventAge: DURATION,
   onSuccess: [has('bind'), 'a lambda.IDestination'],
@@ -89,7 +87,6 @@ export function wellTyped<T extends object>(
   return { ...given, ...Object.fromEntries(wrong.map(([name]) => [name, undefined])) };
 }
 
-/** @throws if the target is not a function */
 export function checkIsFunction(target: lambda.IFunction): void {
   if (!(Construct.isConstruct(target) && has('functionArn')(target))) {
     throw new Error(`attach was given ${shown(target)}; it must be given a function (lambda.IFunction)`);

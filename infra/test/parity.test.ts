@@ -53,7 +53,6 @@ const USED_TWICE = 'a stack may have the construct twice, each with pauses and q
 const STACK = '${AWS::StackName}';
 const PARAMETER = 'arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter';
 
-/** The intended differences, and the reason for each. */
 const INTENDED: Record<string, string> = {
   'RetryHandler.Code': 'each tool uploads the bootstrap in its own way',
   'RetryHandler.DependsOn': DEPENDS_ON_ROLE,

@@ -263,7 +263,6 @@ test('a dead-letter queue for small messages is refused', () => {
 });
 
 describe('the environment', () => {
-  /** Returns the problems that synthesis reports for a stack with `count` attached functions. */
   const synthesized = (count: number, targetFunctions: string[] = []) => {
     const stack = newStack();
     const retries = newRetries(stack, { targetFunctions });

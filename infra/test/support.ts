@@ -100,7 +100,6 @@ export function statements(role: IConstruct): unknown[] {
     .flatMap(({ Properties }) => (Properties.PolicyDocument as { Statement: unknown[] }).Statement);
 }
 
-/** Returns the message of the error that `make` throws. */
 export function refusal(make: () => unknown): string {
   try {
     make();

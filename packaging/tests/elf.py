@@ -16,7 +16,6 @@ def check_machine(program: Path, arch: str) -> None:
 
 
 def check_glibc(program: Path, newest: tuple[int, ...]) -> None:
-    """Fails if a program needs a symbol of a glibc newer than `newest`."""
     versions = glibc_versions(program)
     if not versions:
         raise AssertionError(f"{program} names no version of glibc")

@@ -54,7 +54,6 @@ def problems(page: str, requests: list[Request]) -> Iterator[str]:
 
 
 def listed(page: str) -> Iterator[Row]:
-    """Yields the command, the permission and the resource of each row in the page's table."""
     for commands, actions, resource in re.findall(r"^\| (.+?) \| (`\w+:.+?) \| (.+?) \|$", page, re.MULTILINE):
         for command in commands.split(", "):
             yield from ((command.strip("`"), action.strip("`"), resource) for action in actions.split(", "))

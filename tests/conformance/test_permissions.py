@@ -41,7 +41,6 @@ PAGE = """
 
 
 def problems(index: int, **changed) -> list[str]:
-    """The problems found after one statement has been changed."""
     role = copy.deepcopy(ROLE)
     role["policies"][0]["Statement"][index].update(changed)
     return [*roles.missing(role, NEEDED), *roles.forbidden(role), *roles.needless(role, NEEDED)]

@@ -148,7 +148,6 @@ def problems(name: str, parameters: dict) -> list[str]:
 
 
 def planted(name: str, path: str, value) -> dict:
-    """The valid parameters with this value at this path."""
     parameters = node = copy.deepcopy(VALID[name])
     *parents, last = [int(step) if step.isdecimal() else step for step in path.split("/")]
     for step in parents:

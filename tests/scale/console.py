@@ -43,7 +43,6 @@ class Console:
         return connection.getresponse()
 
     def page(self, path):
-        """Returns the page, and the seconds that the request took."""
         start = time.monotonic()
         answer = self.request("GET", path)
         text, seconds = answer.read().decode(), time.monotonic() - start

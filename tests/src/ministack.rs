@@ -194,7 +194,6 @@ fn recorded(name: &str) -> PathBuf {
     folder.join(format!("{name}.jsonl"))
 }
 
-/// Writes a certificate and key for this machine, and returns an HTTP client that trusts the certificate.
 fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made =

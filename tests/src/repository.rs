@@ -51,7 +51,6 @@ pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     command
 }
 
-/// A `PATH` that begins with the folders of the tools that `make tools` installs.
 pub(crate) fn path_with_tools() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let tools = ["sam", "aws", "ministack"].map(|tool| root().join(".tools").join(tool).join("bin"));

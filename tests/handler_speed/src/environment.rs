@@ -20,7 +20,6 @@ struct Services {
     asked: Sender<Instant>,
     given: Sender<Instant>,
     answered: Sender<(Instant, String)>,
-    /// Duration of each call to AWS.
     calls: Mutex<Vec<Duration>>,
 }
 

@@ -18,7 +18,6 @@ async fn stream(client: &Client, name: &str) {
     eventually("the stream to be active", active).await;
 }
 
-/// The text of every record in a stream, from all shards.
 async fn records(client: &Client, stream: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let shards = client.list_shards().stream_name(stream).send().await.expect("shards").shards;

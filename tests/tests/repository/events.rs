@@ -144,7 +144,6 @@ fn payloads_succeed_or_fail_as_their_rows_say() {
     }
 }
 
-/// Returns true if the example target would succeed with this payload.
 fn succeeds(payload: &RawValue) -> bool {
     let Ok(event) = comeback_envelope::open(payload) else { return false };
     let wish: serde_json::Value = serde_json::from_str(event.payload.get()).expect("JSON");

@@ -123,7 +123,7 @@ fn paths(tree: &str) -> Vec<String> {
     branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
 }
 
-/// The path of an import from the root of its crate, or `None` for an import from another crate.
+/// The path of an import from the root of its crate. `None` for an import from another crate.
 fn in_the_crate(file: &str, import: &str) -> Option<String> {
     let mut segments: Vec<&str> = file.split('/').collect();
     let mut path = import.split("::").peekable();

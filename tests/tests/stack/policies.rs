@@ -50,7 +50,6 @@ pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str
     .await
 }
 
-/// Waits for a dead-letter of this function and returns its body.
 pub(crate) async fn dead_lettered(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     let dead_letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), function, |dead_letter| {
         dead_letter

@@ -58,7 +58,6 @@ fn values(alarm: &Value, recorded: &Recorded) -> Series {
     evaluate(returned["Expression"].as_str().expect("text"), &metrics)
 }
 
-/// Values of a metric, aggregated over each period with this statistic.
 fn aggregate(name: &Value, period: &Value, statistic: &Value, recorded: &Recorded) -> Series {
     let name = name.as_str().expect("text");
     let minutes = recorded.get(name).unwrap_or_else(|| panic!("{name} was not recorded"));
