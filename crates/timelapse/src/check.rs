@@ -1,11 +1,10 @@
-//! The invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The oracle
-//! keeps the state that the invariants need, and checks each step with the functions of `invariants`: one for each
-//! variant of [`Invariant`], with the variant's name. Where a fault excuses a breach, the function takes the excuse as
-//! an argument.
+//! Checks the invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The
+//! oracle checks the step with the functions of `invariants`. If a fault excuses a breach, the function takes the
+//! excuse as an argument.
 //!
 //! `ledger` keeps the state of events, and `history` the state of messages. `parameter` parses the pauses parameter,
 //! and `pauses` keeps the pauses that a handler has read. `log` checks the handler's log. The oracle does its own
-//! arithmetic, in `handling`. The only code that it shares with the engine computes the ceiling of a backoff.
+//! arithmetic, in `handling`. It shares only one computation with the engine: the ceiling of a backoff.
 
 pub(crate) mod handling;
 pub(crate) mod history;
@@ -21,15 +20,15 @@ use std::time::Duration;
 
 use crate::event::EventNumber;
 
-/// The queue's visibility timeout, which applies to a message that the handler does not hide.
+/// The queue's visibility timeout. It applies to a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
-/// Length of a hold: the longest single visibility timeout that the handler sets for a message of a paused function.
+/// Longest visibility timeout that the handler sets for a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// Allowance for rounding: visibility timeouts are whole seconds, rounded up.
+/// Visibility timeouts are whole seconds, rounded up.
 const SECOND: Duration = Duration::from_secs(1);
 
 texts! {
-    /// A rule that must hold in every run, whatever faults strike. The oracle checks it during the run.
+    /// A rule that must hold in every run, whatever faults strike.
     pub enum Invariant;
     /// Returns the rule as text.
     pub fn statement;
@@ -72,7 +71,6 @@ pub(crate) struct Broken {
 }
 
 impl Invariant {
-    /// Returns an error with this detail if the invariant does not hold.
     fn check(
         self,
         event: impl Into<Option<EventNumber>>,

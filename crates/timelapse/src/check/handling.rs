@@ -1,6 +1,6 @@
-//! A message that a handler processes, and what the oracle computes for it: its age, its due times, and the visibility
-//! timeouts that its policy allows. This code deliberately repeats some of the engine's arithmetic, and shares only
-//! `ceiling` with the engine. Values that depend on jitter have a lower and an upper bound.
+//! Computes the age, the due times and the allowed visibility timeouts of a message. This code deliberately repeats
+//! some of the engine's arithmetic, and shares only `ceiling` with it. Values that depend on jitter have a lower and an
+//! upper bound.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::event::EventNumber;
 
 /// Longest visibility timeout after a first receive: 12 hours less 30 s. SQS counts the 12 hours from the receive.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout after a later receive. This timeout is 1,230 s shorter than after a first receive,
-/// because a throttled poller may have held the message for the whole visibility timeout of the queue.
+/// Longest visibility timeout after a later receive. It is 1,230 s shorter, because a throttled poller may have held
+/// the message for that long.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message, half a day before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
@@ -26,8 +26,7 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// Longest wait of a moved copy after a re-invocation without an answer.
 pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
 
-/// The worst failure among the handler's calls for a message, as far as the handler can tell. Worse failures compare
-/// as greater.
+/// Worst failure among the handler's calls for a message. Worse failures compare as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation or a dead-letter failed.
@@ -38,33 +37,30 @@ pub(super) enum After {
     LostCopy,
 }
 
-/// A message as its handler sees it, together with the oracle's data about the message.
+/// A message as the handler sees it, with the oracle's data about it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
-    /// Receive count that the handler sees. A fault may have changed this count.
+    /// A fault may have changed this count.
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
     /// Time at which the first copy of the message was sent.
     pub(super) first_sent: Timestamp,
-    /// Size of the message's body, in bytes.
     pub(super) bytes: usize,
-    /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
-    /// set.
+    /// Earliest time for a re-invocation, given the visibility timeouts that handlers have set.
     pub(super) not_before: Timestamp,
-    /// Latest end of the message's wait if a pause or a failed call caused the wait; otherwise `None`.
+    /// Latest end of a wait caused by a pause or a failed call. `None` for any other wait.
     pub(super) held_until: Option<Timestamp>,
 }
 
-/// A message that a handler processes, in its state at the start of the batch.
+/// A message that a handler processes, as it was when the batch began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
     /// Actual time of the event's first failure, whatever time the message contains.
     pub(super) first_failure: Timestamp,
-    /// The pauses that the handler has read.
     pub(super) known: &'a KnownPauses,
     pub(super) policy: &'a Policy,
     /// Longest time between two reads of the pauses by one environment.
@@ -76,18 +72,15 @@ impl Handling<'_> {
         self.seen.origin.attempt.event
     }
 
-    /// Returns the number of the next retry.
     pub(super) fn retry(&self) -> u64 {
         self.seen.origin.attempt.number + 1
     }
 
-    /// Returns true if this is the message's first receive, according to the receive count that the handler sees.
     pub(super) fn is_first_receive(&self) -> bool {
         self.seen.receive_count <= 1
     }
 
-    /// Returns the properties that operators' requests use to select the event. `key` is the event's key, as written by
-    /// the handler.
+    /// `key` is the event's key, as written by the handler.
     pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
@@ -99,31 +92,27 @@ impl Handling<'_> {
         self.known.end(first_failure, self.policy.max_age(), self.between_reads, self.now)
     }
 
-    /// Returns the time at which the event reaches `MAX_AGE`, or the time at which the handler dead-letters the message
-    /// because SQS would soon delete it, whichever is earlier.
+    /// Returns [`Self::end`], or the time at which the message itself is too old, if that is earlier.
     fn end_of_message(&self) -> Timestamp {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns the time between the last retry and the moment at which `MAX_AGE` is reached. This is also the shortest
-    /// time between the first receive and the last retry.
+    /// Returns how long before `MAX_AGE` the last retry comes. The wait before the last retry is at least as long.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// Returns the time from `start` to a last retry before `end`. Unlimited if there is no time for a last retry.
+    /// Returns the time from `start` to a last retry before `end`; `Duration::MAX` if no last retry fits.
     fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
         let cut = end.since(start).saturating_sub(self.last_retry());
         if cut >= self.last_retry() { cut } else { Duration::MAX }
     }
 
-    /// Returns true if the handler may dead-letter the message as too old.
     pub(super) fn is_too_old(&self) -> bool {
         let is_too_old = !self.known.is_nothing() && self.leaves_no_retry_before(self.end_of_message());
         is_too_old || self.now.since(self.seen.sent) > OLDEST_MESSAGE
     }
 
-    /// Returns true if the message's wait leaves no time for a retry before `end`.
     pub(super) fn leaves_no_retry_before(&self, end: Timestamp) -> bool {
         let start = if self.is_first_receive() { self.now } else { self.seen.first_receive };
         self.now > end || end.since(start) < 2 * self.last_retry()
@@ -135,15 +124,12 @@ impl Handling<'_> {
         asked.filter(|_| self.policy.settings().directives)
     }
 
-    /// Returns the earliest time at which the next retry can be due. `failed` holds the properties that operators'
-    /// requests use to select the event.
     pub(super) fn earliest_due(&self, failed: Failed<'_>) -> Timestamp {
         let (seen, end) = (self.seen, self.end_of_message());
         let asked = self.asked().map(|window| window.earliest.since(seen.first_receive));
         let shortest = asked.unwrap_or_else(|| self.shortest_backoff());
         let shortest = shortest.min(self.until_last_retry(seen.first_receive, end));
-        // A later check may cut the wait. The wait counts from the first receive; on the first receive, it counts from
-        // now.
+        // A later check may shorten the wait, to leave time for a last retry.
         let last = end.before(self.last_retry());
         let earliest = seen.first_receive.saturating_add(shortest).max(seen.not_before.min(last));
         let requested = self.known.requested(failed, self.asked().is_some(), self.now);
@@ -157,7 +143,6 @@ impl Handling<'_> {
         if self.is_first_receive() { self.now } else { self.seen.first_receive.saturating_add(SECOND) }
     }
 
-    /// Returns the latest time at which the wait before the next retry may end.
     pub(super) fn latest_due(&self) -> Timestamp {
         let start = self.wait_start();
         let backoff_ends = match self.asked() {
@@ -170,8 +155,7 @@ impl Handling<'_> {
         latest.min(self.now.saturating_add(most))
     }
 
-    /// Returns the earliest time at which the message can be due. `hidden_for` is the wait before its next retry: the
-    /// time for which the handler hides the message.
+    /// Returns the earliest time at which the message can be due if the handler hides it for `hidden_for`.
     pub(super) fn not_before(&self, hidden_for: Duration) -> Timestamp {
         if self.known.over(self.wait_start(), self.now).next().is_some() {
             return self.seen.not_before;
@@ -202,14 +186,13 @@ impl Handling<'_> {
         }
     }
 
-    /// Returns true if the handler may hide or delay the message for `wait`, even if this is not the wait before its
-    /// next retry. Possible reasons: an earlier call failed, the function is paused, or the handler has never read the
-    /// pauses.
+    /// Returns true if the handler may keep the message for `wait` for another reason than its backoff: an earlier call
+    /// failed, the function is paused, or the handler has never read the pauses.
     pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
         self.is_held(wait) || self.longest_keep(wait).is_some()
     }
 
-    /// Returns true if `wait` may continue a wait that began after a failed call for an earlier copy of the message.
+    /// Returns true if `wait` may continue a wait that began with an earlier copy of the message.
     fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -217,9 +200,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the longest time that the handler may keep a message hidden because of a pause, or because the handler
-    /// has never read the pauses. Returns `None` if the handler may not keep the message hidden, or if `wait` is longer
-    /// than this time.
+    /// Returns the longest time for which the handler may hide the message because of a pause, or because it has never
+    /// read the pauses. `None` if neither applies, or if `wait` is longer.
     pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
         let longest = if self.known.is_nothing() {
             Some(self.longest_after_failure())
@@ -229,28 +211,28 @@ impl Handling<'_> {
         longest.filter(|longest| wait <= *longest)
     }
 
-    /// Returns the range of visibility timeouts that are allowed before a call. A timeout ends one to two hours after
-    /// the latest possible end of the batch, or earlier if a last retry would otherwise come too late.
+    /// Returns the visibility timeouts that are allowed before a call. They end one to two hours after the latest
+    /// possible end of the batch, or earlier to leave time for a last retry.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
         let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
-        // A shortened wait may be off by a second, because the oracle counts MAX_AGE only in whole seconds.
+        // The oracle counts MAX_AGE in whole seconds, so a shortened wait may be off by a second.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
     /// Returns the longest visibility timeout that the handler may set for the original of a moved message. If
-    /// `hidden_for` is the message's own wait, this is almost 12 hours. Otherwise, it is the longest timeout that may
-    /// precede a call, however soon `MAX_AGE` is reached.
+    /// `hidden_for` is the message's own wait, this is almost 12 hours. Otherwise, it is the longest timeout before a
+    /// call.
     pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
         let is_its_wait =
             self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the range of visibility timeouts that are allowed after a call. After a failed call, the timeout is at
-    /// most min(3,600, 2^receive count) seconds. After a call without an answer, the timeout is one to two hours, or
-    /// shorter if a last retry would otherwise come too late.
+    /// Returns the visibility timeouts that are allowed after a call. After a failed call, the longest is min(3,600,
+    /// 2^receive count) seconds. After a call without an answer, the range is one to two hours, or less to leave time
+    /// for a last retry.
     pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure()),

@@ -20,10 +20,9 @@ const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
-    /// Number of the attempt; 0 for the event's first invocation.
+    /// 0 for the event's first invocation.
     pub(crate) number: u64,
-    /// Time at which the event's retries started over because a fault made the event's record look redriven; `None` if
-    /// they never started over.
+    /// Time at which the event's retries started over because a fault made its record look redriven.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -33,14 +32,12 @@ pub(crate) struct Origin {
     pub(crate) flaw: Option<Flaw>,
     /// Time of the failure; `None` if the record has no timestamp.
     pub(crate) written: Option<Timestamp>,
-    /// The wait that the target requested with `RetryAfter`; `None` if the target requested no wait.
+    /// The wait that the target requested with `RetryAfter`.
     pub(crate) asked: Option<Duration>,
-    /// Error type in the record; `None` if the record has no error type.
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time of a retry for which the target requested a wait. The latest due time allows for a wait
-/// that is a tenth longer than requested.
+/// Due times of a retry after a wait that the target requested. The wait may be a tenth longer than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -48,17 +45,16 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// Returns the earliest and latest due time of the next retry. If the record has no timestamp, the requested wait
-    /// counts from `first_sent`. Returns `None` if the target requested no wait.
+    /// If the record has no timestamp, the requested wait counts from `first_sent`.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the [`Origin`] of a moved copy that was sent at `sent`, as seen by a handler that treats the copy as a
-    /// new message. If the record is old, the handler treats the event as redriven: it starts the event's retries over,
-    /// and ignores the record's error. If neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
+    /// Returns the [`Origin`] that a handler sees if it takes a moved copy for a new message. If the record is old, the
+    /// handler takes the event for a redriven one: it starts the retries over, and ignores the record's error. If
+    /// neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -78,8 +74,7 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// The oracle's data about a message, attached to the message on the simulated retry queue. The simulated AWS never
-/// reads this data.
+/// The oracle's data about a message. The simulated queue keeps it with the message, but never reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -89,16 +84,13 @@ pub(crate) struct Carried {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageHistory {
     pub(super) id: Id,
-    /// Earliest time at which the message may be re-invoked, according to the visibility timeouts that handlers have
-    /// set.
+    /// Earliest time for a re-invocation, given the visibility timeouts that handlers have set.
     pub(super) not_before: Timestamp,
-    /// True if the message was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
-    /// Earliest time at which the next `Invoke` call for the message is allowed. The oracle sets this time after each
-    /// call that was not refused, and changes it if the handler then hides the message for a different time.
+    /// Earliest time at which the next `Invoke` call for the message is allowed.
     pub(super) no_invoke_before: Timestamp,
-    /// True if SQS delivered the message while it was hidden, or if the data about the message's earlier waits was
-    /// lost. In both cases, the oracle does not check the time between `Invoke` calls for the message.
+    /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost. The time
+    /// between `Invoke` calls is then not checked.
     pub(super) duplicated: bool,
     /// True if the message, or an earlier copy, has lost the time at which it was first sent.
     pub(super) forgotten: bool,
@@ -130,8 +122,7 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records that a handler with these policies received the message. If the previous handler had different policies,
-    /// the message's wait may change or end earlier.
+    /// If the previous handler had different policies, the message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -139,7 +130,7 @@ impl MessageHistory {
         }
     }
 
-    /// Records that a moved copy has lost its message attribute. The handler then treats the copy as a new message.
+    /// Without its message attribute, a moved copy looks like a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -147,28 +138,25 @@ impl MessageHistory {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hops {
-    /// Time at which the handler decided on the first move; `None` before the first move.
+    /// Time at which the handler decided on the first move.
     pub(super) since: Option<Timestamp>,
     pub(super) made: u32,
-    /// Number of additional moves that are allowed, beyond one for each 900 s since the first move. A wrong clock or a
-    /// changed wait can cause additional moves.
+    /// Number of moves that are allowed beyond one for each 900 s, because of a wrong clock or a changed wait.
     pub(super) excused: u32,
-    /// Latest end of the message's wait if a pause or a failed call caused the wait; otherwise `None`. A moved copy
-    /// continues the wait.
+    /// Latest end of a wait caused by a pause or a failed call. A moved copy continues the wait.
     pub(super) held_until: Option<Timestamp>,
     /// The [`Boundaries`] known to the last handler that moved the message.
     boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Records the [`Boundaries`] known to the handler. If they have changed, the message's wait may change.
+    /// If the known boundaries have changed, the message's wait may change.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }
     }
 
-    /// Adds a move that the handler decided on at `now`.
     pub(super) fn add(&mut self, now: Timestamp) {
         self.since.get_or_insert(now);
         self.made += 1;
@@ -179,9 +167,8 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// For each message that may be settled again because of a fault: how many times it was settled, and how many times
-    /// a fault excused this. An entry remains after its message is gone, because a handler may still be working on the
-    /// message. For other messages, the flag `MessageHistory::settled` is enough.
+    /// Counts for messages that a fault allows to be settled again. For other messages, `MessageHistory::settled` is
+    /// enough. An entry outlives its message, because a handler may still be working on the message.
     excused: HashMap<Id, Excused>,
 }
 
@@ -200,7 +187,6 @@ impl MessageHistories {
         self.histories.remove(entry.key)
     }
 
-    /// Changes a message's record if the message is still on the queue.
     pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut MessageHistory)) {
         self.get(entry).map(change).unwrap_or_default();
     }
@@ -216,8 +202,7 @@ impl MessageHistories {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message is re-invoked, dead-lettered or moved. Returns how many times this has happened, and how
-    /// many times a fault excuses it.
+    /// Returns how often the message has been settled, and how often a fault excuses that.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

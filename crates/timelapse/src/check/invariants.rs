@@ -1,6 +1,5 @@
-//! The functions that check the invariants. Each is named after its [`Invariant`], and they are in the order of the
-//! enum's variants. Only the check of the handler's log is elsewhere (`LogCheck::true_log`), because it compares the
-//! log with the queue at the end of a run.
+//! The checks of the [`Invariant`]s, in the order of the enum. Only `LogCheck::true_log` is elsewhere, because it
+//! compares the log with the queue at the end of a run.
 
 use std::time::Duration;
 
@@ -16,8 +15,8 @@ use crate::event::EventNumber;
 use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
 
-/// Tolerance for differences between clocks. A message already counts as due this long before its due time. See rule 8
-/// in the engine's `decide.rs`.
+/// A message counts as due this long before its due time, because clocks differ. See rule 8 in the engine's
+/// `decide.rs`.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Maximum delay of a message. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
@@ -31,8 +30,7 @@ const ENVELOPE: usize = 256;
 /// Shortest time for which SQS must keep a message after a handler has decided on it. Equals the longest possible
 /// backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// Maximum error in the time that a handler measures between two reads of the pauses. At each read, the handler's clock
-/// may be off by up to 5 s.
+/// Maximum error in a measured time between two reads of the pauses. The clock may be off by 5 s at each read.
 const SKEW: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;
@@ -51,8 +49,7 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// Checks that the reason given for a dead-letter is true. `reason` is `None` if the dead-letter names no known reason.
-/// `key` is the event's key in the dead-letter.
+/// `reason` is `None` if the dead-letter names no known reason. `key` is the event's key in the dead-letter.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,
@@ -65,7 +62,7 @@ pub(super) fn true_reasons(
         ReasonCode::MaxAge => handling.is_too_old(),
         ReasonCode::TargetNotAllowed => seen.origin.flaw == Some(Flaw::Unlisted),
         ReasonCode::MalformedRecord | ReasonCode::PayloadLost => seen.origin.flaw == Some(Flaw::Unreadable),
-        // The oracle does not check which errors are non-retryable. The policy's own tests check this.
+        // The policy's own tests check which errors are non-retryable.
         ReasonCode::NonRetryableError => true,
         ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
         ReasonCode::Cancelled => known.cancelled(handling.failed(key), now),
@@ -83,8 +80,7 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// Checks that the event is not older than `MAX_AGE`. Also checks `claimed`, the time of the first failure according to
-/// the retry's envelope.
+/// `claimed` is the time of the first failure according to the retry's envelope.
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -114,8 +110,6 @@ pub(super) fn due_time(handling: &Handling<'_>, failed: Failed<'_>) -> Checked {
     })
 }
 
-/// Checks that `next`, the number that the handler gives the next attempt, is one higher than the previous attempt's
-/// number.
 pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     let failed = handling.seen.origin.attempt.number;
     Invariant::AttemptsByOne.check(handling.event(), next == failed + 1, || {
@@ -123,8 +117,7 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`. Fails if `found` is `None`, which means that `sent` does not contain the event's exact
-/// payload.
+/// `found` is `None` if `sent` does not contain the event's exact payload.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -134,23 +127,19 @@ pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &s
     })
 }
 
-/// Checks that the invoked function is the event's own function (`target`), and that the record has no flaw.
 pub(super) fn allow_list(event: EventNumber, invoked_arn: &str, target: &str, flaw: Option<Flaw>) -> Checked {
     let is_target = invoked_arn.strip_suffix(":$LATEST").unwrap_or(invoked_arn) == target;
     Invariant::AllowList.check(event, is_target && flaw.is_none(), || format!("{invoked_arn} was invoked"))
 }
 
-/// Checks that a message was settled (re-invoked, dead-lettered or moved) at most once, plus once for each fault that
-/// excuses a duplicate.
 pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32) -> Checked {
     Invariant::ExplainedDuplicates.check(event, times <= 1 + excuses, || {
         format!("its message was re-invoked, dead-lettered or moved {times} times, with {excuses} excuses")
     })
 }
 
-/// Checks that an `Invoke` call is not repeated too early. `next` is the time at which the next call is or may be made,
-/// and `earliest` is the earliest time at which it is allowed. `excused` is true if SQS delivered the message while it
-/// was hidden, or if the data about the message's earlier waits was lost.
+/// Checks that an `Invoke` call at `next` is not too early. `excused` is true if SQS delivered the message while it was
+/// hidden, or if the data about its earlier waits was lost.
 pub(super) fn spaced_invokes(
     event: EventNumber,
     next: Timestamp,
@@ -162,9 +151,8 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a log line that contains the message's receipt handle. An operator can use the handle to make the message
-/// visible. Therefore, such a line is allowed only if the message is hidden and no call for it can have been accepted.
-/// `is_called` is true if a call may have been accepted.
+/// Checks a log line that contains a receipt handle. An operator can use the handle to make the message visible, so no
+/// call for the message may have been accepted.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -183,8 +171,7 @@ pub(super) fn hops_end_in_time(event: EventNumber, end: Timestamp, due: Timestam
     })
 }
 
-/// Checks the number of a message's hops. `hops` includes the hop that the handler decides on at `now`. This hop delays
-/// the message by `delay`.
+/// `hops` includes the hop that the handler decides on at `now`.
 pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay: Duration) -> Checked {
     let is_delay = (Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) && delay.subsec_nanos() == 0;
     let waited = now.saturating_add(delay).since(hops.since.unwrap_or(now));
@@ -195,39 +182,37 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
     })
 }
 
-/// Checks that at most `most` messages are in flight. The limit does not apply if, according to `room`, the run has
-/// faults that can break it.
+/// The limit does not apply to a run with faults that can break it.
 pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
     Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
     })
 }
 
-/// Fails if messages stay visible although a poller is free, which is the case if `left_visible` is true. Never fails
-/// if `room` is [`Room::Full`], because a fault may then fill the queue to its in-flight limit.
+/// If `room` is [`Room::Full`], a fault may fill the queue to its in-flight limit, so messages may stay visible.
 pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
     Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
     })
 }
 
-/// Checks a message that SQS has deleted because its retention ended. `seen` is the time at which a handler last
-/// decided on the message. `is_cut` is true if a fault ended the retention early.
+/// `seen` is the time at which a handler last decided on the message. `is_cut` is true if a fault ended the message's
+/// retention early.
 pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("expired; a handler decided about it at {seen}")
     })
 }
 
-/// Checks a message that SQS has removed after 1,000 receives. The arguments are the same as for [`none_expires`].
+/// The arguments are the same as for [`none_expires`].
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
     })
 }
 
-/// Checks that the handler knows of no active pause, and that it last tried to read the pauses at most `between_reads`
-/// before it received the message. `between_reads` is `None` if the handler does not read the pauses.
+/// Also checks that the last attempt to read the pauses was recent. `between_reads` is `None` if the handler does not
+/// read them.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,
@@ -279,13 +264,11 @@ pub(super) fn recalls_shorten(
     })
 }
 
-/// Checks the value that replaces `before` in the pauses parameter at `now`, and returns its pauses and requests.
 pub(super) fn kept_edits(text: &str, before: &Document, now: Timestamp) -> Result<Document, Broken> {
     let kept = Document::read(text).and_then(|new| new.keeps(before, now).map(|()| new));
     kept.map_err(|detail| Broken { invariant: Invariant::KeptEdits, event: None, detail })
 }
 
-/// Checks the duration of each new request. A request is new if it is in `new` but not in `before`.
 pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) -> Checked {
     for request in new.requests.iter().filter(|request| before.find(request).is_none()) {
         let ([earliest, latest], until) = (request.ends(waits), request.until());
@@ -298,8 +281,7 @@ pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) 
     Ok(())
 }
 
-/// Always fails. `failed` describes an operator's command that failed, although no fault and no other operator
-/// disturbed it.
+/// Always fails: no fault and no other operator explains the failed command.
 pub(super) fn working_commands(failed: String) -> Checked {
     Invariant::WorkingCommands.check(None, false, || failed)
 }

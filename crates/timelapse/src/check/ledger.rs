@@ -1,5 +1,4 @@
-//! The ledger, which records how each event ended. The entries come from the simulated world, not from the handler's
-//! reports.
+//! Records how each event ended, from the simulated world and not from the handler's reports.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// The life of one event. The carriers of an event are the invocations and messages that contain it.
+/// An event's carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(super) carriers: u64,
@@ -35,17 +34,16 @@ pub(crate) struct Life {
 pub(crate) struct Ledger {
     pub(crate) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
-    /// Number of carriers of all events.
     carriers: u64,
-    /// The event that has too many copies, and the limit on its copies. The event is `None` if only the copies of all
-    /// events together exceed their limit.
+    /// The event with too many copies, and the limit. The event is `None` if only all events together exceed their
+    /// limit.
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
 /// Counts of the faults that struck in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Number of strikes of each fault, by the fault's name. A fault that never struck has 0 strikes.
+    /// Number of strikes of each fault, by name. A fault that never struck has 0.
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had already been re-invoked or dead-lettered.
     pub duplicate_retries: u64,
@@ -65,7 +63,6 @@ impl Ledger {
         &mut self.lives[event.0]
     }
 
-    /// Counts one more invocation or message that carries the event.
     pub(super) fn carry(&mut self, event: EventNumber) -> &mut Life {
         let most_of_all = MOST_COPIES.max(self.lives.len() as u64 * MOST_COPIES_OF_EACH);
         let life = &mut self.lives[event.0];
@@ -79,7 +76,6 @@ impl Ledger {
         life
     }
 
-    /// Counts one carrier of the event (an invocation or a message) as gone.
     pub(super) fn drop_carrier(&mut self, event: EventNumber) -> &Life {
         self.carriers -= 1;
         let life = &mut self.lives[event.0];
@@ -87,8 +83,7 @@ impl Ledger {
         life
     }
 
-    /// Counts a retry of the event when the retry starts. If faults have split the event into several chains of
-    /// retries, the longest chain determines the event's attempts.
+    /// If faults have split the event into several chains of retries, the longest chain counts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -107,8 +102,7 @@ pub(crate) enum EventOutcome {
 }
 
 impl Life {
-    /// Returns how the event ended; `None` if the event has vanished. An event with a delivered copy is delivered.
-    /// Otherwise, the event is waiting while an invocation or a message carries it.
+    /// Returns `None` if the event has vanished.
     pub(crate) fn end(&self) -> Option<EventOutcome> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Some(EventOutcome::Delivered),

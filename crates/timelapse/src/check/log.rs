@@ -12,22 +12,20 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions of events. The limit keeps the check fast and its memory
-/// use low.
+/// Maximum number of events to check. A run may have millions of events.
 const MOST_EVENTS: usize = 10_000;
-/// Allowed difference between two due times that are reported for one wait. The first due time is computed with the
-/// handler's clock, and later ones with SQS's clock. Each clock may be off by up to 5 s.
+/// Allowed difference between two reported due times of one wait. The first due time is computed with the handler's
+/// clock, and later ones with SQS's clock. Each clock may be off by up to 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// Collects the handler's log lines and reports during a run, and compares them with the queue at the end of the run.
 #[derive(Debug, Default)]
 pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events with a message that the queue itself has removed. These events are not checked.
+    /// Events that are not checked because the queue itself has removed a message.
     excused: BTreeSet<EventNumber>,
     /// True if a message's due time may change when a copy of the message is moved again. The handler writes no log
     /// line for such a move.
@@ -43,13 +41,11 @@ enum Reported {
 }
 
 impl LogCheck {
-    /// Creates an empty check. `can_change` is true if pauses, retry requests, faults or policy changes may change due
-    /// times.
+    /// `can_change` is true if pauses, retry requests, faults or policy changes may change due times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
     }
 
-    /// Records the handler's report on a batch, and the log lines that the handler writes for this report.
     pub(crate) fn reported(
         &mut self,
         report: &BatchReport<'_>,
@@ -96,15 +92,13 @@ impl LogCheck {
         }
     }
 
-    /// Excludes an event from the check, for example because the queue has removed the event's message while no handler
-    /// was working on it.
     pub(crate) fn excuse(&mut self, event: EventNumber) {
         if event.0 < MOST_EVENTS {
             self.excused.insert(event);
         }
     }
 
-    /// Compares the log with the messages on the queue. The caller must have restored the records of moved messages.
+    /// The caller must have restored the records of moved messages.
     pub(crate) fn true_log(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
@@ -147,8 +141,7 @@ impl LogCheck {
     }
 }
 
-/// Returns the next step that a message waits for after this report. Returns `None` if the message was re-invoked or
-/// dead-lettered.
+/// Returns `None` if the message was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     match outcome.what {
         What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),
@@ -162,7 +155,6 @@ fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     }
 }
 
-/// Returns true if two reports about a wait agree on the end of the wait.
 fn agree(said: WaitsFor, now: WaitsFor) -> bool {
     match (said, now) {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {

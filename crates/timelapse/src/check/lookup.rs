@@ -2,7 +2,7 @@
 
 use comeback_engine::{Policies, Policy, PolicyEntry};
 
-/// ARN prefix of every function in a run. All functions are in one account and region.
+/// ARN prefix of every function in a run.
 const HOME: &str = "arn:aws:lambda:eu-west-1:123456789012:function:";
 
 pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p Policy {
@@ -10,8 +10,8 @@ pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p P
     entry.map_or(policies.stack(), PolicyEntry::policy)
 }
 
-/// Returns true if an entry's pattern matches the function. The function's ARN is compared as if it were qualified with
-/// `$LATEST`, as in invocation records. A `*` matches any text within a field of the ARN.
+/// Compares the function's ARN as if it were qualified with `$LATEST`, as in invocation records. A `*` matches any text
+/// within a field of the ARN.
 fn is_about(pattern: &str, function_arn: &str) -> bool {
     let arn = if pattern.starts_with("arn:") { pattern.to_owned() } else { format!("{HOME}{pattern}") };
     let is_qualified = arn.split(':').count() == 8;

@@ -1,4 +1,4 @@
-//! The oracle: receives each step of a run, keeps the state of its events and messages, and checks the invariants.
+//! The oracle receives each step of a run and checks the invariants.
 
 pub(super) mod calls;
 
@@ -29,8 +29,7 @@ use crate::targets::SimulatedTarget;
 /// An operator's command reads the policies at most this long before it uses them.
 const RECENT_READ: Duration = Duration::from_secs(60);
 
-/// Checks the invariants during a run. Each public method records one step of the run. The oracle keeps only the first
-/// broken invariant.
+/// Each public method records one step of a run. The oracle keeps only the first broken invariant.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
@@ -74,13 +73,12 @@ struct CheckedMessage {
     seen: SeenMessage,
     /// True if the message lacks a field. The handler can only report such a message as failed.
     overlooked: bool,
-    /// The worst way in which the handler's calls for the message may have failed; `None` if the handler has made no
-    /// call except to set a backoff.
+    /// `None` if the handler has made no call except to set a backoff.
     after: Option<After>,
     /// The last visibility timeout that the handler requested; `None` if the timeout is too short for a call to follow.
     /// The oracle checks the timeout once it is clear whether a call follows.
     guard: Option<Duration>,
-    /// Time at which the message becomes visible again; `None` if the handler has not hidden the message.
+    /// `None` if the handler has not hidden the message.
     hidden_until: Option<Timestamp>,
     /// True if AWS accepted a re-invocation, a dead-letter or a copy of the message, even if the answer was lost.
     settled: bool,
@@ -118,8 +116,7 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// Records the end of an invocation. If the invocation failed, Lambda has already [sent](Self::sent) the invocation
-    /// record.
+    /// If the invocation failed, Lambda has already [sent](Self::sent) the invocation record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -166,7 +163,7 @@ impl Oracle {
         self.drop_carrier(event);
     }
 
-    /// Records that an operator's recall changes the visibility of a message that was hidden until `before`.
+    /// Records an operator's recall of a message that was hidden until `before`.
     pub(crate) fn recalled(
         &mut self,
         entry: Entry,
@@ -175,15 +172,12 @@ impl Oracle {
         until: Timestamp,
         now: Timestamp,
     ) {
-        // A message with duplicate deliveries is not checked. Without a fault, only one receiver has a message at a
-        // time.
         let Some(history) = self.histories.get(entry).filter(|history| !history.duplicated) else { return };
         let checked = recalls_shorten(event, now, [before, until], history.no_invoke_before);
         self.check(checked);
     }
 
-    /// Records that the mapping deletes a message that the handler did not report as failed. `is_gone` is false if SQS
-    /// kept the message because the receipt handle was stale.
+    /// `is_gone` is false if SQS kept the message because the receipt handle was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
         self.check(leaves_for_a_reason(event, was_settled));
@@ -193,8 +187,7 @@ impl Oracle {
         }
     }
 
-    /// Checks that the number of messages in flight is within its limit, and that no message stays visible while a
-    /// poller is free. Called after each step of the run.
+    /// Called after each step of the run.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let (most, room) = self.in_flight;
         self.check(bounded_in_flight(in_flight, most, room));
@@ -209,13 +202,11 @@ impl Oracle {
         Reads { known, last_tried: None }
     }
 
-    /// Returns true if the handler reads the pauses parameter.
     fn reads_pauses(&self) -> bool {
         self.scenario.operators.is_some()
     }
 
-    /// Records that a handler begins its calls. Each message comes with a flag, which is true if the message lacks a
-    /// field and therefore cannot be parsed.
+    /// The flag is true if the message lacks a field and therefore cannot be parsed.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -264,7 +255,6 @@ impl Oracle {
         }
     }
 
-    /// Records that operators replace the value of the pauses parameter.
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
         // An operator who read the policies just before a change may still use the earlier ones.
         let longest_at = |moment: Timestamp| {
@@ -277,14 +267,12 @@ impl Oracle {
         self.check(added);
     }
 
-    /// Records that an operator's command has failed. Called only if no fault and no other operator explains the
-    /// failure.
+    /// Called only if no fault and no other operator explains the failure.
     pub(crate) fn command_failed(&mut self, what: String) {
         self.check(working_commands(what));
     }
 
-    /// Records an attempt by the handler to read the pauses. If the attempt succeeds, the handler gets the value that
-    /// the parameter had at `read`. If the attempt fails, `read` is `None`.
+    /// `read` is the time as of which the handler reads the parameter; `None` if the attempt fails.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -294,16 +282,13 @@ impl Oracle {
         }
     }
 
-    /// Checks a move's delay against the due time that the handler reports.
     pub(crate) fn hop_reported(&mut self, position: usize, delay: Duration, due: Timestamp) {
         let handling = self.handling(position);
         let checked = hops_end_in_time(handling.event(), handling.now.saturating_add(delay), due);
         self.check(checked);
     }
 
-    /// Checks a message whose log line contains a receipt handle. With the handle, an operator can make the message
-    /// visible. Therefore, the line must not contain a handle if Lambda or SQS may have accepted a call for the
-    /// message.
+    /// Checks a message whose log line contains a receipt handle.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -311,7 +296,7 @@ impl Oracle {
         self.check(spaced_recalls(seen.origin.attempt.event, is_called, is_hidden));
     }
 
-    /// Records that the handler has finished its batch. Returns the pauses that the handler's environment has read.
+    /// Returns the pauses that the handler's environment has read.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.batch().messages.len() {
             let CheckedMessage { guard, settled, after, .. } = *self.message(position);
@@ -331,8 +316,7 @@ impl Oracle {
         self.batch.take().expect("BUG: a batch ended that never began").start.reads
     }
 
-    /// Records that SQS deletes none of the messages in the batch, because the handler crashed or the deletion was
-    /// lost. The messages come back, and a handler repeats the calls.
+    /// Records that SQS keeps all messages of the batch, because the handler crashed or the deletion was lost.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.batch().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -378,8 +362,7 @@ impl Oracle {
     }
 }
 
-/// Returns the maximum number of messages in flight, and the worst effect of the run's faults on this number. If the
-/// queue has no room for the maximum, or the policy sets no maximum, the effect is [`Room::Full`].
+/// Returns the maximum number of messages in flight, and the worst effect of the run's faults on this number.
 pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Room) {
     let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { return (usize::MAX, Room::Full) };
     let batches = policy.settings().maximum_concurrency as usize * scenario.batch_size;
@@ -388,7 +371,6 @@ pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Ro
     (most, if most <= scenario.in_flight_limit { worst } else { Room::Full })
 }
 
-/// Checks a new value of the pauses parameter against the latest value, and adds it to `written`.
 pub(super) fn write(written: &mut Written, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
     let latest = written.latest();
     let document = kept_edits(text, &latest, now)?;

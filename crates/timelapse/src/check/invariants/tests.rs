@@ -22,7 +22,7 @@ fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-/// Settings whose waits range from one second to the longest time for which SQS can hide a message.
+/// Waits range from one second to the longest time for which SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -38,8 +38,7 @@ fn hourly() -> Policy {
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
-/// Creates a message for an event whose attempt 3 has failed. Retry 4 is next, with a ceiling of 8 s. The message was
-/// first received 10 s after the event's first failure.
+/// Retry 4 is next, with a ceiling of 8 s.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
         origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None, error: None },
@@ -60,12 +59,10 @@ fn handling<'a>(policy: &'a Policy, seen: &'a SeenMessage, now: Timestamp) -> Ha
     Handling { seen, now, first_failure: at(0.0), known: &NONE, policy, between_reads }
 }
 
-/// Checks a message that the handler hides for its backoff. Returns the earliest time at which the message can be due.
 fn deferred(handling: &Handling<'_>, hidden_for: Duration) -> Result<Timestamp, Broken> {
     longest_wait(handling, hidden_for, handling.latest_due()).map(|()| handling.not_before(hidden_for))
 }
 
-/// Checks the visibility timeout that a handler sets after a call.
 fn hidden_after_call(handling: &Handling<'_>, after: After, hidden_for: Duration) -> Result<(), Broken> {
     hidden_within(handling, hidden_for, &handling.after_call(after, hidden_for))
 }
@@ -135,7 +132,7 @@ fn no_retry_before_the_shortest_wait() {
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
-    // A one-hour wait that would end after MAX_AGE is cut, so that it ends a minute before MAX_AGE.
+    // The one-hour wait is cut to end a minute before MAX_AGE.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
     let check = |now| retried(&handling(&policy(slow.clone()), &seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
@@ -190,7 +187,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// In this test, the ceiling of the wait is 8 s, and the last retry comes 60 s before `MAX_AGE` is reached.
+/// The ceiling of the wait is 8 s. The last retry comes 60 s before `MAX_AGE`.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
@@ -205,7 +202,6 @@ fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
     Origin { attempt: THIRD, flaw: None, written, asked: Some(wait), error: None }
 }
 
-/// Adds a requested wait of 600 s. The wait counts from a failure 9 s after the event's first failure.
 fn asked(seen: SeenMessage) -> SeenMessage {
     SeenMessage { origin: asked_for(Duration::from_secs(600), Some(at(9.0))), ..seen }
 }
@@ -319,8 +315,7 @@ fn reasons_are_true() {
     }
 }
 
-/// Returns the pauses that a handler reads at `known_at`. The function's pause begins 600 s after the event's first
-/// failure and lasts 1,000 s. Its spread period is 300 s.
+/// Returns the pauses that a handler reads at `known_at`.
 fn paused(known_at: f64) -> KnownPauses {
     let [from, until] = [600.0, 1_600.0].map(|secs| at(secs).as_secs());
     let mut written = Written::default();

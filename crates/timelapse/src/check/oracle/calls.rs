@@ -1,4 +1,4 @@
-//! The handler's calls and their answers: what each call changes, and the invariants that it must keep.
+//! Records the handler's calls and their answers, and checks the invariants that they can break.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -22,8 +22,7 @@ use crate::faults::records::Flaw;
 
 /// In these methods, `position` is the index of a message in the batch.
 impl Oracle {
-    /// Records that the handler sends a request to hide a message. If the visibility timeout is long enough, a call may
-    /// follow.
+    /// Records a request to hide a message. If the visibility timeout is long enough, a call may follow.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let may_precede_a_call = hidden_for >= *self.handling(position).before_call().start();
         // The guard applies only to this copy of the message. If an earlier copy in the batch counts as a first
@@ -34,7 +33,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a message's visibility timeout if the handler made no call after setting the timeout.
+    /// Checks a visibility timeout that no call followed.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
@@ -78,7 +77,7 @@ impl Oracle {
         let (event, start) = (handling.event(), &self.batch().start);
         let target = &self.targets[self.scenario.target_of(event)];
         allow_list(event, function_arn, target, handling.seen.origin.flaw)?;
-        // This opens the envelope in the same way as the target does.
+        // Opens the envelope as the target does.
         let opened = serde_json::from_str(payload).ok().and_then(|event: &RawValue| open(event).ok());
         let opened = opened.filter(|opened| opened.payload.get() == self.payload);
         let claim = payload_verbatim(event, opened.and_then(|opened| opened.metadata), payload)?;
@@ -89,13 +88,12 @@ impl Oracle {
         retried(&handling, &claim)
     }
 
-    /// Writes the payload of the event at `position` into `self.payload`.
     fn write_payload(&mut self, position: usize) {
         let event = self.message(position).seen.origin.attempt.event;
         event.write_payload(self.scenario.payload_size, &mut self.payload);
     }
 
-    /// Records that Lambda accepts a re-invocation. Returns the attempt that begins.
+    /// Returns the attempt that begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
         let Attempt { event, number, anew } = self.message(position).seen.origin.attempt;
@@ -104,7 +102,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// Records that the handler gets no answer to an `Invoke` call. `accepted` is true if Lambda accepted the call.
+    /// `accepted` is true if Lambda accepted the call.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.histories.excuse(self.message(position).entry);
@@ -114,8 +112,7 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// Returns the time at which the message becomes visible again. If the handler has not hidden the message, this is
-    /// the end of the queue's own visibility timeout.
+    /// Returns the time at which the message becomes visible again.
     fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.batch().start.received_at.saturating_add(UNHIDDEN);
         self.message(position).hidden_until.unwrap_or(unhidden)
@@ -131,8 +128,7 @@ impl Oracle {
         self.check(spaced_invokes(seen.origin.attempt.event, now, earliest, is_duplicated));
     }
 
-    /// Checks a dead-letter that the handler sends. `original` is the body of the dead-lettered message; `None` if the
-    /// message is no longer on the queue.
+    /// `original` is the body of the dead-lettered message; `None` if the message is no longer on the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         self.write_payload(position);
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
@@ -180,8 +176,7 @@ impl Oracle {
         }
     }
 
-    /// Records that the handler sends the copy of a moved message. `altered` is true if the copy's body differs from
-    /// the original's.
+    /// `altered` is true if the copy's body differs from the original's.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let checked = self.move_of(position, delay, altered);
         self.check(checked);
@@ -247,7 +242,7 @@ impl Oracle {
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Records that a message was re-invoked, dead-lettered or moved. Returns true for a duplicate.
+    /// Returns true for a duplicate.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
@@ -258,8 +253,6 @@ impl Oracle {
     }
 }
 
-/// Checks the visibility timeout that the handler set, or tried to set, for a message whose call must not be repeated
-/// soon.
 pub(in crate::check) fn hidden_within(
     handling: &Handling<'_>,
     hidden_for: Duration,
@@ -282,7 +275,7 @@ pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Re
     due_time(handling, failed)
 }
 
-/// Checks that the handler may dead-letter the event for this reason. `key` is the event's key in the dead-letter.
+/// `key` is the event's key in the dead-letter.
 pub(in crate::check) fn dead_lettered_for(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,

@@ -1,5 +1,4 @@
-//! Tests of the oracle. Most of them make calls that the real handler never makes, because the calls break an
-//! invariant.
+//! Most of these tests make calls that the real handler never makes, because the calls break an invariant.
 
 use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
 use rand::SeedableRng;
@@ -13,7 +12,6 @@ use crate::faults::records::UNLISTED_ARN;
 use crate::operators::MakeOperators;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
-/// The event of a scenario with a single event.
 const EVENT: EventNumber = EventNumber(0);
 const FIRST: Attempt = Attempt { event: EVENT, number: 0, anew: None };
 const ORIGIN: Origin = Origin { attempt: FIRST, flaw: None, written: Some(START), asked: None, error: None };
@@ -26,7 +24,7 @@ fn id(number: u64) -> Id {
     Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(number))
 }
 
-/// An event whose first invocation failed, and a handler that has received the event's message.
+/// An event after its failed first invocation, and a handler that has received its message.
 struct Fixture {
     oracle: Oracle,
     entry: Entry,
@@ -40,7 +38,7 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// Creates the fixture. The handler reads a pauses parameter if there are operators.
+    /// The handler reads a pauses parameter if there are operators.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
@@ -56,7 +54,7 @@ impl Fixture {
         fixture
     }
 
-    /// Creates the fixture at the message's second receive, after its backoff.
+    /// The message is received a second time, after its backoff.
     fn due() -> Self {
         let mut fixture = Self::new();
         fixture.hide(1);
@@ -89,8 +87,7 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Before a call, sends a request to hide the message. SQS refuses the request, so only the call itself delays the
-    /// next call.
+    /// SQS refuses the request to hide the message, so only the call itself delays the next call.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -101,7 +98,6 @@ impl Fixture {
         self.oracle.reinvoked(0, at(2));
     }
 
-    /// Invokes the target without getting an answer.
     fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
         self.guard();
         self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -118,7 +114,6 @@ impl Fixture {
         self.oracle.dead_lettered(0);
     }
 
-    /// Moves the message with this delay, and returns the copy.
     fn send_again(&mut self, seconds: u64, now: Timestamp) -> Entry {
         let delay = Duration::from_secs(seconds);
         self.guard();
@@ -137,7 +132,6 @@ fn payload() -> String {
     text
 }
 
-/// Wraps a payload in a correct envelope.
 fn envelope(payload: &str) -> String {
     let first_failure = START.as_secs();
     format!(
@@ -381,8 +375,7 @@ fn a_moved_original_hidden_too_long() {
     }
 }
 
-/// If the deletion of a moved message is lost, the message comes back while its copy is still delayed. The oracle must
-/// notice if the original becomes visible too early, or if the target is invoked for the original too early.
+/// If the deletion of a moved message is lost, the message comes back while its copy is still delayed.
 #[test]
 fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {
