@@ -13,7 +13,7 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// Start of the member that pads a payload to its size. `END` is the end of that member and of the payload.
+/// Start of the member that pads a payload. `END` ends the member and the payload.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 

@@ -1,5 +1,4 @@
-//! The faults of a run: each [`Fault`], the rates and windows of [`Faults`], and the dice that decide when a fault
-//! strikes.
+//! The faults of a run, and the dice that decide when they strike.
 
 pub(crate) mod fault;
 pub(crate) mod mix;
@@ -33,8 +32,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Creates the dice for these faults. The times of the faults' windows are counted from `start`. Each fault has its
-    /// own generator, so that adding a fault does not change the draws of the others.
+    /// The windows of the faults count from `start`. Each fault has its own generator, so that adding a fault does not
+    /// change the draws of the others.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -49,21 +48,19 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Decides whether the fault strikes now. If the fault strikes, returns its generator for further draws, and the
-    /// caller must [note](Self::note) the strike. Otherwise, returns `None`.
+    /// If the fault strikes now, returns its generator for further draws. The caller must then [note](Self::note) the
+    /// strike.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
         strikes.then_some(&mut die.rng)
     }
 
-    /// Counts one strike of a fault, and records the affected events.
     pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
         self.dice[fault as usize].as_mut().expect("BUG: a fault struck that is off").struck += 1;
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
 
-    /// Decides whether the fault strikes now. If the fault strikes, notes the strike and returns true.
     pub(crate) fn strikes(
         &mut self,
         fault: Fault,
@@ -77,7 +74,7 @@ impl Dice {
         strikes
     }
 
-    /// Number of strikes of each fault that can strike, by name; `None` if no fault can strike.
+    /// `None` if no fault can strike.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

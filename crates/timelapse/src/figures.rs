@@ -15,12 +15,10 @@ use crate::event::EventNumber;
 use crate::scenario::Scenario;
 use prices::{ApiCall, CallCounts};
 
-/// Counts kept during a run and summed up at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log. Each message that the handler decides on has its own line, except that
-    /// messages that are only moved again share one line per batch.
+    /// Number of lines in the handler's log. The messages of a batch that are only moved again share one line.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -49,7 +47,6 @@ pub struct Minute {
 }
 
 impl Tallies {
-    /// Creates empty tallies for a run that has this many targets and ends at `end`.
     pub(crate) fn until(end: Timestamp, targets: usize) -> Self {
         let minutes = index(end) + 1;
         Self {
@@ -69,7 +66,6 @@ impl Tallies {
         &mut self.minutes[index(now)]
     }
 
-    /// Records that the queue had this depth between two times.
     pub(crate) fn note_depth(&mut self, from: Timestamp, until: Timestamp, depth: Depth) {
         let [visible, in_flight, delayed] = [depth.visible, depth.in_flight, depth.delayed]
             .map(|messages| u32::try_from(messages).unwrap_or(u32::MAX));
@@ -109,8 +105,8 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the number of an event's last attempt, which is 0 if the event was never retried. Only events
-    /// that arrived count. `None` if there are no such events.
+    /// Percentiles of the number of an event's last attempt; 0 if the event was never retried. Only events that arrived
+    /// count. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
     /// that arrived during the outage count. `None` if there are no such events.
@@ -161,7 +157,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes a finished run. For each fault in the scenario, `struck` holds how often the fault struck.
+    /// `struck` holds how often each fault in the scenario struck.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -238,8 +234,8 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of an event's last attempt, which is 0 if the event was never retried. Only events
-    /// that arrived count. `None` if there are no such events.
+    /// Percentiles of the number of an event's last attempt; 0 if the event was never retried. Only events that arrived
+    /// count. `None` if no event arrived.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only
     /// delivered events that arrived during the outage count. `None` if there are no such events.
@@ -256,8 +252,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Counts the outcomes of the events whose target `is_counted` accepts. Also returns the number of arrived events
-    /// with 0 retries, with 1 retry, and so on.
+    /// `is_counted` selects targets by their index. Also returns the number of arrived events with 0 retries, with 1
+    /// retry, and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,

@@ -1,9 +1,8 @@
 //! Simulates a deployment that keeps running: its functions and its retry handler. Each call to [`Live::run`] advances
 //! the deployment to a later time.
 //!
-//! The scenario of a [`run`](crate::run) is fixed in advance. A [`Live`] deployment can be changed while it runs: the
-//! queues, the pauses parameter and the logs are [`Surroundings`], which the caller can read and change between two
-//! calls.
+//! Unlike a [`run`](crate::run), a [`Live`] deployment can be changed while it runs. Its queues, its pauses parameter
+//! and its logs are [`Surroundings`], which the caller can read and change between two calls.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -31,14 +30,12 @@ use crate::world::batch::{IDLE, LIFE};
 const POLL_DELAY: Duration = Duration::from_millis(20);
 /// Run time of the retry handler for a batch. The handler makes its calls at the end of this time.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
-/// Maximum number of messages in a batch.
 const BATCH_SIZE: usize = 10;
 /// Longest time for which Lambda keeps an event while its function has no free concurrency. `comeback attach` sets this
 /// maximum event age.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
-/// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs. The caller of
-/// [`Live::run`] can read and change these parts between two calls.
+/// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs.
 pub trait Surroundings {
     /// Receives up to `most` messages from the retry queue, as `ReceiveMessage` does. Returns the event that a poller
     /// passes to the handler.
@@ -114,7 +111,6 @@ struct Function {
     running: usize,
 }
 
-/// Something that is scheduled to happen in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Occurrence {
     /// An event arrives for the function with this index.
@@ -153,7 +149,6 @@ struct Batch {
 #[derive(Debug)]
 struct LiveEnvironment {
     handler: Environment,
-    /// Name of the environment's log stream.
     stream: String,
     born: Timestamp,
     idle_since: Timestamp,
@@ -167,10 +162,9 @@ pub struct Live {
     agenda: Agenda<Occurrence>,
     functions: Vec<Function>,
     invocations: Slab<Invocation>,
-    /// Batches that the handler is working on.
     batches: Slab<Batch>,
     idle: Vec<LiveEnvironment>,
-    /// Policies of the handler; `None` while the handler refuses its settings and does not start.
+    /// `None` while the handler refuses its settings and does not start.
     policies: Option<Arc<Policies>>,
     poll_planned: bool,
     arrivals: Xoshiro256PlusPlus,
@@ -277,7 +271,6 @@ impl Live {
         self.plan(gap, Occurrence::Arrival(function));
     }
 
-    /// Starts an invocation, as Lambda does after it accepts an event. `position` is the function's index.
     fn start(&mut self, position: usize, payload: String, request_id: Id) {
         let function = &mut self.functions[position];
         let (ends, run_time) = match function.is.defect {
@@ -336,7 +329,6 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Returns a handler environment for a batch: an idle environment if there is one, otherwise a new one.
     /// Returns `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
@@ -371,8 +363,7 @@ impl Live {
     }
 }
 
-/// Ends a batch: the handler writes its log lines, and the mapping deletes the messages that the handler did not
-/// report as failed.
+/// Writes the handler's log lines, and deletes the messages that the handler did not report as failed.
 fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: &mut impl Surroundings) {
     for line in report.log_lines(now) {
         let line = serde_json::to_string(&line).expect("BUG: a log line is not JSON");
@@ -388,7 +379,6 @@ fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: 
     surroundings.handled(now);
 }
 
-/// The calls that the handler makes for one batch.
 struct Calls<'l, S> {
     live: &'l mut Live,
     surroundings: &'l mut S,
@@ -434,7 +424,6 @@ impl<S: Surroundings> Service for Calls<'_, S> {
     }
 }
 
-/// Returns the log lines that Lambda and the function write about an invocation, each with its time.
 fn function_log(
     request_id: Id,
     started: Timestamp,
@@ -452,7 +441,6 @@ fn function_log(
     lines
 }
 
-/// Formats the name of an environment's log stream.
 fn stream(born: Timestamp, of: u64, number: u64) -> String {
     let day = born.to_string()[..10].replace('-', "/");
     format!("{day}/[$LATEST]{of:016x}{number:016x}")

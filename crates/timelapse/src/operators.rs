@@ -66,7 +66,7 @@ type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sy
 pub struct MakeOperators(Arc<Make>);
 
 impl MakeOperators {
-    /// Wraps a function that creates the operators of one run. The function is called once for each run.
+    /// Wraps a function that creates the operators of one run.
     pub fn new(
         make: impl Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync + 'static,
     ) -> Self {

@@ -1,4 +1,4 @@
-//! Planning: rehearses every policy of a grid with the same events, and recommends the cheapest one that meets a goal.
+//! Rehearses every policy of a grid with the same events, and recommends the cheapest one that meets a goal.
 
 mod candidate;
 mod goal;
@@ -140,8 +140,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the unbeaten policies among those that lose nothing, fastest first. Of several policies with equal figures,
-/// returns only the one with the shortest cap.
+/// Returns the policies for [`Plan::unbeaten`]. Of several policies with equal figures, keeps only the one with the
+/// shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -154,7 +154,6 @@ fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     unbeaten
 }
 
-/// Returns the cheapest unbeaten policy whose recovery takes at most this time; `None` if there is no such policy.
 fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     let met = unbeaten(grid).into_iter().filter(|candidate| p99(candidate) <= time.as_millis() as f64);
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
@@ -192,7 +191,6 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     soonest.map(|candidate| limit(LimitedBy::Waits, candidate)).into_iter().collect()
 }
 
-/// Returns true if `one` is at least as good as `other` in each compared figure, and better in at least one.
 fn beats(one: &Candidate, other: &Candidate) -> bool {
     let (one, other) = (what_counts(one), what_counts(other));
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
@@ -207,7 +205,7 @@ fn by_p99(one: &&Candidate, other: &&Candidate) -> Ordering {
     p99(one).total_cmp(&p99(other))
 }
 
-/// Returns the 99th percentile of the recovery time; infinite if nothing is delivered.
+/// Infinite if nothing is delivered.
 fn p99(candidate: &Candidate) -> f64 {
     candidate.recovery_ms.map_or(f64::INFINITY, |recovery| recovery.p99 as f64)
 }

@@ -60,7 +60,7 @@ pub struct SentMessage {
     pub body: String,
 }
 
-/// The copy of a message that the handler moved, that is, sent to the retry queue again with a delay.
+/// The copy of a moved message. The handler sends the copy to the retry queue with a delay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
     /// The SQS id of the original message.

@@ -225,13 +225,11 @@ impl Scenario {
         START.saturating_add(self.duration)
     }
 
-    /// Returns the end of the outage of the target with this index.
     pub(crate) fn outage_end(&self, target: usize) -> Timestamp {
         START.saturating_add(self.targets[target].outage.unwrap_or(self.outage))
     }
 
-    /// Returns the mean number of invocations a minute that the target with this index can handle; `None` if its
-    /// capacity is unlimited.
+    /// Returns the mean number of invocations a minute; `None` if the capacity is unlimited.
     pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;
@@ -249,8 +247,7 @@ impl Scenario {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }
 
-    /// Chooses a function at random for an event, and returns the function's index. The choice depends only on the seed
-    /// and the event's number.
+    /// Draws the index of an event's target. The draw depends only on the seed and the event's number.
     pub(crate) fn target_of(&self, event: EventNumber) -> usize {
         if self.targets.len() == 1 {
             return 0;

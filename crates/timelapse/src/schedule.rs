@@ -21,7 +21,7 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events to follow. If events have many retries, fewer events are followed, so that there are about
+/// Default number of events to follow. If events have many retries, fewer events are followed, for about
 /// [`RETRIES_IN_ALL`] retries in total.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
@@ -46,7 +46,6 @@ pub struct Schedule {
     /// Mean number of moves of an event whose messages are never hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
-    /// `HIDE_UP_TO` of the policy.
     #[serde(skip)]
     hide_up_to: HideUpTo,
 }
@@ -144,7 +143,7 @@ impl Schedule {
     }
 }
 
-/// Returns the policy with [`TARGET_ARN`] as its only target function. The followed events belong to this function.
+/// Returns the policy with [`TARGET_ARN`] as its only target function.
 fn of_the_followed(policy: &Policy) -> Policies {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
     Policy::new(settings).expect("BUG: only the allow-list has changed").into()
@@ -184,14 +183,13 @@ impl Spread {
     }
 }
 
-/// An event whose target fails every time: its retries in order, and the reason why it was dead-lettered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
     dead_lettered: ReasonCode,
 }
 
-/// The times of one retry, in seconds. The engine's waits are whole seconds, and in a schedule nothing else takes time.
+/// Times of one retry, in seconds. Only the engine's waits take time, and they are whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.
@@ -201,7 +199,7 @@ struct Made {
 }
 
 impl Chain {
-    /// Follows an event through the engine's own decisions. Time passes only while the event's messages are hidden.
+    /// Time passes only while the event's messages are hidden.
     fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
@@ -227,8 +225,7 @@ impl Chain {
     }
 }
 
-/// Receives a message repeatedly until it is retried or dead-lettered, and advances `now` accordingly. Returns the
-/// payload of the retry, or the reason for the dead-letter.
+/// Returns the payload of the retry, or the reason for the dead-letter. Advances `now` by the message's waits.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,
@@ -248,7 +245,7 @@ fn serve_backoff(
     }
 }
 
-/// Returns the number of moves that a wait of this many seconds takes.
+/// `wait` is in seconds.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }

@@ -37,9 +37,9 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event with too many copies; `None` if only the copies of all events together exceeded the limit.
+        /// The event with too many copies; `None` if only all events together exceeded the limit.
         event: Option<EventNumber>,
-        /// Limit on the number of copies. The run exceeded this limit.
+        /// The exceeded limit on the number of copies.
         most: u64,
         /// Time at which the limit was exceeded, counted from the run's start.
         at: Duration,
@@ -83,7 +83,7 @@ pub fn run_changing(
     })
 }
 
-/// Simulates a scenario. The history and the trace of a [`Violation`] are empty.
+/// The history and the trace of a [`Violation`] are empty.
 fn simulate(
     scenario: &Scenario,
     policies: &Policies,
@@ -170,9 +170,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if a handler that responded never reached the point where a fault would have crashed it. A handler
-/// that makes no calls does not crash. A crash between calls needs at least two calls, and a crash after a move needs
-/// a move.
+/// Returns true if the handler never reached the point of its planned crash. A handler that makes no calls does not
+/// crash. A crash between calls needs at least two calls, and a crash after a move needs a move.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.current_batch().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

@@ -92,7 +92,7 @@ impl Trace {
         Self { recording: Some(Recording { event, ..Recording::default() }), ..Self::default() }
     }
 
-    /// Returns all lines about the event of a [recording](Self::recording) trace, and its last lines.
+    /// Returns all lines about the event, and the last lines.
     pub(crate) fn recorded(self) -> (String, String) {
         let Recording { history, last, .. } = self.recording.unwrap_or_default();
         (history, last.into_iter().collect())

@@ -33,7 +33,7 @@ use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
 
-/// Something that is planned to happen in a run. It has no effect if the state that it refers to has changed by then.
+/// A planned step of a run. It has no effect if the state that it refers to has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Occurrence {
     Arrival,
@@ -58,7 +58,6 @@ impl From<QueueTimer> for Occurrence {
     }
 }
 
-/// The simulated AWS account of a run, with the faults that strike it, the oracle that checks the run, and the tallies.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -74,15 +73,13 @@ pub(crate) struct World {
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
-    /// The stack's policy at the start of the run. Only its queue-wide settings are used. They never change during a
-    /// run.
+    /// The stack's policy. Only its queue-wide settings are used, because they never change during a run.
     policy: Policy,
     /// Arrival times of the events that have not arrived yet, earliest last.
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Generator for the message ids of moved copies. It is separate so that moves do not change the ids of other
-    /// messages.
+    /// Separate, so that moves do not change the ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -126,14 +123,14 @@ impl World {
         world
     }
 
-    /// Moves the clock to the next occurrence, and returns it. Returns `None` once the run is over.
+    /// Returns `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Occurrence> {
         let (now, occurrence) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(occurrence)
     }
 
-    /// Performs an occurrence. Returns a batch if it is time for the handler to make its calls for that batch.
+    /// Returns a batch if the handler makes its calls for the batch now.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),
@@ -150,7 +147,7 @@ impl World {
         None
     }
 
-    /// Moves the clock to `now`, and records the queue's depth, which has not changed since the previous occurrence.
+    /// The queue's depth has not changed since the previous occurrence.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -158,8 +155,7 @@ impl World {
         self.now = now;
     }
 
-    /// Records the messages that the queue itself has removed, plans a poll if messages are visible, and checks the
-    /// queue. Called after each occurrence.
+    /// Called after each occurrence.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -175,7 +171,6 @@ impl World {
         self.oracle.queue_settled(depth.in_flight, left_visible);
     }
 
-    /// Plans the operators' next action for `moment`, or for the current time if `moment` has passed.
     pub(crate) fn operators_act_at(&mut self, moment: Timestamp) {
         self.agenda.plan(moment.max(self.now), Occurrence::OperatorsAct);
     }
@@ -186,7 +181,6 @@ impl World {
         self.tallies.calls.add(ApiCall::ReceiveMessage, self.mapping.empty_polls(end));
     }
 
-    /// Compares the handler's log with the queue once the run is over.
     pub(crate) fn check_log(&mut self) -> Result<(), Broken> {
         let stored = self.queue.stored().map(|(mut record, attributes, carried)| {
             let comeback = attributes.and_then(|attributes| attributes.comeback.as_deref());
@@ -220,9 +214,8 @@ impl World {
         invocation
     }
 
-    /// Decides at random whether an invocation fails although its function is up: by chance, or because its event is
-    /// one that always fails. The draws depend only on the seed, the event and the attempt, so every policy gets the
-    /// same draws.
+    /// Returns true if an invocation fails although its function is up. The draws depend only on the seed, the event
+    /// and the attempt, so every policy gets the same draws.
     fn is_flaky(&self, Attempt { event, number, .. }: Attempt) -> bool {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -233,8 +226,6 @@ impl World {
             || failure_rate > 0.0 && draw(b"luck", number) < failure_rate
     }
 
-    /// Ends an invocation: either the event is delivered, or Lambda sends the record of the failed invocation to the
-    /// retry queue.
     fn end_invocation(&mut self, invocation: usize, watcher: &mut dyn Watcher) {
         let (attempt, failure) = self.target.end(self.now, invocation);
         let error = failure.as_ref().map(|(error, _)| *error);
@@ -246,7 +237,6 @@ impl World {
         watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
-    /// Sends the record of a failed attempt to the retry queue. The record may contain a wait requested by the target.
     fn send(&mut self, attempt: Attempt, mut body: String, error: TargetError) {
         let mut asked = error.retry_after;
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
@@ -265,7 +255,6 @@ impl World {
         sent.expect("BUG: a delay of over 15 minutes")
     }
 
-    /// Lets the pollers receive the visible messages in batches, up to the mapping's maximum concurrency.
     fn poll(&mut self) {
         self.mapping.poll_planned = false;
         while self.can_receive() {
@@ -311,7 +300,7 @@ impl World {
         }
     }
 
-    /// Hands a batch to the handler. The handler makes its calls at the end of its run time.
+    /// The handler makes its calls at the end of its run time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);
@@ -325,7 +314,6 @@ impl World {
         self.plan(run_time, Occurrence::BatchEnds(key));
     }
 
-    /// Opens a batch for the handler's calls: makes it the current batch, and returns it.
     fn open_batch(&mut self, key: usize) -> Batch {
         let mut batch = self.mapping.take(key);
         match batch.death {
@@ -387,7 +375,6 @@ impl World {
         }
     }
 
-    /// Releases a batch's buffers and its environment, so that other batches can use them.
     fn release(&mut self, batch: Batch) {
         self.mapping.spare.push(batch.event.records);
         self.environments.give_back(self.now, batch.environment);
@@ -410,7 +397,7 @@ impl World {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// The counts taken so far, latest last.
+    /// Latest last.
     taken: VecDeque<usize>,
 }
 
@@ -418,7 +405,6 @@ impl Counts {
     /// Age of a stale count, in minutes.
     const STALE: usize = 10;
 
-    /// Records that this many messages were in flight until `now`.
     fn note(&mut self, now: Timestamp, in_flight: usize) {
         let minute = now.since(START).as_secs() / 60;
         let new = (minute - self.minute).min(Self::STALE as u64 + 1);

@@ -10,22 +10,20 @@ use super::{HOLD, UNHIDDEN};
 
 /// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// Longest time until lost edits are restored. Edits can be lost if two operators write the parameter at the same time.
-/// The limit allows for clocks that are a few seconds off.
+/// Two operators who write the parameter at the same time can lose edits. The edits are restored within this time.
 const SETTLES: Duration = Duration::from_secs(120);
 /// Longest time that SQS keeps a message. A pause that ended longer ago than this has no effect.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
-/// Longest time that a request lasts.
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Longest time that SQS hides a message.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
 /// Longest time that the handler hides a message after a refused call.
 const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 
-/// The parsed text of the parameter. Requests that cannot be parsed are left out, because handlers ignore them.
+/// Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The pauses, ordered by their start.
+    /// Ordered by their start.
     pub(super) pauses: Vec<WrittenPause>,
     /// Retry requests first, then cancel requests.
     pub(super) requests: Vec<WrittenRequest>,
@@ -43,14 +41,13 @@ pub(super) struct WrittenPause {
     bytes: usize,
 }
 
-/// An operator's request to retry or cancel waiting events.
 #[derive(Debug, Deserialize)]
 pub(super) struct WrittenRequest {
     pub(super) target: String,
     at: u64,
     #[serde(default)]
     millis: u64,
-    /// Time within which the events are to be retried, in seconds; `None` if the request cancels events.
+    /// Seconds within which the events are to be retried; `None` if the request cancels events.
     pub(super) within: Option<u64>,
     #[serde(default)]
     pub(super) errors: Vec<String>,
@@ -59,7 +56,7 @@ pub(super) struct WrittenRequest {
     until: Option<u64>,
     #[serde(default)]
     pub(super) withdrawn: bool,
-    /// The time of the write that withdrew the request; `None` if the request is in force.
+    /// Time of the write that withdrew the request; `None` if the request is in force.
     #[serde(skip)]
     withdrawn_at: Option<Timestamp>,
     #[serde(skip)]
@@ -69,14 +66,13 @@ pub(super) struct WrittenRequest {
 /// The times that determine how long a request must last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
-    /// The longest backoff of any function.
     pub(super) longest_backoff: Duration,
     /// The longest time between two reads of the parameter by one environment.
     pub(super) between_reads: Duration,
 }
 
 impl Document {
-    /// Parses the parameter's text. Fails if handlers cannot read the text.
+    /// Fails if handlers cannot read the text.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
         if value["v"] != 1 {
@@ -99,7 +95,7 @@ impl Document {
         Ok(Self { pauses, requests: requests.collect(), bytes: text.len() })
     }
 
-    /// Finds a request in this text, whether or not the text withdraws it.
+    /// Finds a request, withdrawn or not.
     pub(super) fn find(&self, request: &WrittenRequest) -> Option<&WrittenRequest> {
         self.requests.iter().find(|it| it.is(request))
     }
@@ -134,15 +130,15 @@ impl Document {
         }
     }
 
-    /// Sets the time of each withdrawal in the text: the time known from `before`, or `now` for a new withdrawal.
+    /// Sets the time of each withdrawal: the time in `before`, or `now` for a new withdrawal.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
         for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
             request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));
         }
     }
 
-    /// Returns true if the text has a pause that covers the whole of `pause`, or if `pause` is too new or too old to
-    /// matter. Several pauses that have ended may have been merged into one.
+    /// Returns true if a pause covers the whole of `pause`, or if `pause` is too new or too old to matter. Ended pauses
+    /// may have been merged.
     fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let settled = now.before(SETTLES).as_secs();
         let end = pause.until.unwrap_or(settled).min(settled);
@@ -154,7 +150,6 @@ impl Document {
         pause.from >= end || is_old || self.pauses.iter().any(covers)
     }
 
-    /// Returns true if a pause that had ended is open again in the text.
     fn reopens(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let is_open = |it: &WrittenPause| {
             it.target == pause.target && it.from == pause.from && !it.is_over(now.saturating_add(SETTLES))
@@ -191,15 +186,15 @@ impl WrittenRequest {
         self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
     }
 
-    /// Returns true if `self` and `other` are the same request, whether or not either is withdrawn.
+    /// Compares everything except the withdrawal.
     fn is(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
         let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());
         parts(self) == parts(other) && texts(self) == texts(other)
     }
 
-    /// Returns true if the request was withdrawn at least `SETTLES` ago. A more recent withdrawal may briefly be
-    /// undone by an operator who writes at the same time.
+    /// Returns true if the request was withdrawn at least `SETTLES` ago. An operator who writes at the same time may
+    /// briefly undo a more recent withdrawal.
     fn is_long_withdrawn(&self, now: Timestamp) -> bool {
         self.withdrawn_at.is_some_and(|at| at.saturating_add(SETTLES) <= now)
     }
@@ -209,9 +204,8 @@ impl WrittenRequest {
     }
 
     /// Returns the earliest and the latest time at which the request may end. The request must last until the handler
-    /// has checked every message that the request covers, and not much longer. The handler may read the request late,
-    /// and may hide a message just before it reads the request. The next receive of this message may be throttled, and
-    /// the call for the message may be refused.
+    /// has checked every message that it covers. The handler may read the request late, just after it has hidden a
+    /// message. The next receive of this message may be throttled, and the call may be refused.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());
@@ -234,8 +228,6 @@ mod tests {
     const WAITS: Waits =
         Waits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
 
-    /// Checks a write that replaces the pauses, retry requests and cancel requests in `before` with those in `after`.
-    /// Returns the invariant that the write breaks, if any.
     fn written(before: [&str; 3], after: [&str; 3]) -> Option<Invariant> {
         let text = |[pauses, retries, cancels]: [&str; 3]| {
             format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{retries}],"cancels":[{cancels}]}}"#)

@@ -1,5 +1,4 @@
-//! The pauses and requests known to the handler of a batch: the content of the pauses parameter when the handler's
-//! environment last read it.
+//! The pauses and requests that a handler knows from its last read of the pauses parameter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +10,12 @@ use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two attempts by one handler environment to read the pauses. The handler's interval is 30 s, or
-/// 0.3 s for each possible environment if that is longer. The limit is a quarter longer than the interval.
+/// Longest time between two attempts by one environment to read the pauses. The handler's interval is 30 s, or 0.3 s
+/// for each possible environment if that is longer. The limit is a quarter longer than the interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 
-/// Returns the longest time between two attempts by one handler environment to read the pauses. `environments` is the
-/// maximum number of environments.
+/// `environments` is the maximum number of environments.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
@@ -25,11 +23,10 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The values that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Each value as handlers read it, with the time at which it was written. The latest comes last.
+    /// Each value with the time at which it was written, latest last.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 
-/// The pauses that a handler environment has read, and the time of its last attempt to read them.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     pub(super) known: KnownPauses,
@@ -39,9 +36,9 @@ pub(crate) struct Reads {
 /// Content of the pauses parameter, as a handler last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// The value that the handler read; `None` if the handler has never read the parameter.
+    /// `None` if the handler has never read the parameter.
     document: Option<Arc<Document>>,
-    /// The number of values that had been written when the handler read the parameter.
+    /// Number of values that had been written when the handler read the parameter.
     texts: usize,
 }
 
@@ -54,26 +51,23 @@ pub(crate) type Boundaries = (usize, usize);
 pub(super) struct Failed<'a> {
     /// Time at which the event's first message was sent.
     pub(super) sent: Timestamp,
-    /// The event's error type; `None` if the record has no error type.
     pub(super) error: Option<&'a str>,
     /// The key in the event's envelope or dead-letter; `None` if neither has a key.
     pub(super) key: Option<&'a str>,
 }
 
 impl Written {
-    /// Adds a value that operators write to the parameter at `now`.
     pub(super) fn add(&mut self, mut document: Document, now: Timestamp) {
         document.date_withdrawals(&self.latest(), now);
         let texts = self.texts.len() + 1;
         self.texts.push((now, KnownPauses { document: Some(Arc::new(document)), texts }));
     }
 
-    /// Returns the latest value; empty if operators have not written a value.
+    /// Empty if operators have not written a value.
     pub(super) fn latest(&self) -> Arc<Document> {
         self.texts.last().and_then(|(_, known)| known.document.clone()).unwrap_or_default()
     }
 
-    /// Returns the content that a handler gets if it reads the parameter at `moment`.
     pub(crate) fn known_at(&self, moment: Timestamp) -> KnownPauses {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map_or_else(KnownPauses::no_pauses, |(_, known)| known.clone())
@@ -83,7 +77,7 @@ impl Written {
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { document: None, texts: 0 };
 
-    /// Content for a handler that does not read the pauses parameter: no pauses.
+    /// For a handler that does not read the pauses parameter.
     pub(crate) fn no_pauses() -> Self {
         Self { document: Some(Arc::default()), texts: 0 }
     }
@@ -104,15 +98,14 @@ impl KnownPauses {
         self.pauses().find(|pause| pause.from() <= now && !pause.is_over(now))
     }
 
-    /// Returns true if the handler has never read the pauses. In that case, any function may be paused.
+    /// If the handler has never read the pauses, any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
         self.document.is_none()
     }
 
     /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count toward
-    /// `max_age`. Paused time begins with the pause. The handler may read the end of the pause up to `between_reads`
-    /// late, and paused time ends 1,344 s (`HOLD`) after that. If the handler has never read the pauses, all time
-    /// counts.
+    /// `max_age`. It begins with the pause, and ends one `HOLD` after the handler reads the pause's end. The handler
+    /// may read the end up to `between_reads` late.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -137,8 +130,7 @@ impl KnownPauses {
     }
 
     /// Returns the end and the spread period of each pause that ended between `start` and `now`. Each end may have
-    /// changed the due time of a wait that began at `start`. Another handler environment might not have read the end
-    /// yet.
+    /// changed the due time of a wait that began at `start`.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -155,9 +147,8 @@ impl KnownPauses {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Returns the time of the earliest retry request that may end this event's wait at `now`; `None` if there is no
-    /// such request. If the target requested the wait with `RetryAfter`, only a request that names the event's key ends
-    /// the wait.
+    /// Returns the time of the earliest retry request that may end this event's wait at `now`. If the target requested
+    /// the wait with `RetryAfter`, only a request that names the event's key ends the wait.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
         let reaches = |request: &&WrittenRequest| {
             let may_end_it = request.within.is_some() && (!is_asked || !request.keys.is_empty());
@@ -166,8 +157,7 @@ impl KnownPauses {
         self.requests().filter(reaches).map(WrittenRequest::at).min()
     }
 
-    /// Returns true if a cancel request that is active at `now` covers this event. A request that names keys also
-    /// covers later failures of events with one of these keys.
+    /// A request that names keys also covers later failures of the events with these keys.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();
@@ -175,14 +165,11 @@ impl KnownPauses {
         })
     }
 
-    /// Counts the values that have been written and the pauses that have ended, as far as the handler knows at `now`.
     pub(crate) fn boundaries(&self, now: Timestamp) -> Boundaries {
         (self.texts, self.over(START, now).count())
     }
 }
 
-/// Returns true if a request selects this event. A request that names errors covers only events with one of these
-/// errors. A request that names keys covers only events with one of these keys.
 fn names(request: &WrittenRequest, Failed { error, key, .. }: Failed<'_>) -> bool {
     let names = |named: &[String], value: Option<&str>| {
         named.is_empty() || named.iter().any(|named| Some(&**named) == value)
@@ -190,7 +177,6 @@ fn names(request: &WrittenRequest, Failed { error, key, .. }: Failed<'_>) -> boo
     names(&request.errors, error) && names(&request.keys, key)
 }
 
-/// Returns true if a pause or request for `target` covers the run's functions.
 fn covers(target: &str) -> bool {
     target == "*" || target == TARGET_ARN
 }

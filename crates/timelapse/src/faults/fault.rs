@@ -3,24 +3,22 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Effect of a fault on the number of messages in flight. The handler limits this number: it hides only as many
-/// messages as it has room for.
+/// Effect of a fault on the number of messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The limit holds. The fault does not keep messages in flight without the handler's knowledge, does not prevent
-    /// moves, and does not distort the handler's counts or clock.
+    /// The handler's limit holds. The fault does not keep messages in flight without the handler's knowledge, prevent
+    /// moves, or distort the handler's counts or clock.
     Kept,
     Exceeded,
     /// The fault may fill the queue to its in-flight limit: directly, through outdated counts, or through the messages
-    /// and copies that repeated strikes leave behind.
+    /// that repeated strikes leave behind.
     Full,
 }
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal, $room:ident;)*) => {
         texts! {
-            /// A kind of AWS failure to inject. The documentation of each variant says what its rate applies to:
-            /// messages, calls or batches.
+            /// A kind of AWS failure to inject. Each variant says what its rate applies to.
             pub enum Fault;
             /// Name of the fault in command-line flags and in JSON. The name also seeds the fault's random generator.
             pub fn name;
@@ -29,8 +27,8 @@ macro_rules! faults {
         }
 
         impl Fault {
-            /// Returns the fault's rate throughout a run with chaos, and the fault's effect on the number of messages
-            /// in flight. The rate is 0 if the fault strikes only in a window or not at all.
+            /// Returns the fault's rate in a run with chaos, and its effect on the number of messages in flight. The
+            /// rate is 0 if the fault strikes only in a window or not at all.
             pub(crate) const fn row(self) -> (f64, Room) {
                 match self {
                     $(Self::$fault => ($rate, Room::$room),)*

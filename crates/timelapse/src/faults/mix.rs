@@ -14,8 +14,7 @@ use super::fault::Fault;
 /// Rate of a fault, and the time during which the fault strikes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
-    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1. Each variant of `Fault` says whether
-    /// it strikes messages, calls or batches.
+    /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1.
     pub rate: f64,
     /// Time during which the fault strikes, counted from the run's start.
     pub window: Range<Duration>,
@@ -81,7 +80,7 @@ impl Faults {
 
     /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a blackout,
     /// every call of its kind, or every batch, fails. Each blackout lasts 1 to 60 minutes and begins in the first
-    /// eighth of the run. The seed determines the start and length of each blackout, and how the calls or batches fail.
+    /// eighth of the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {
@@ -100,7 +99,7 @@ impl Faults {
     }
 }
 
-/// Creates a random generator for one fault and purpose. No fault's name contains a colon, so no two inputs collide.
+/// No fault's name contains a colon, so no two inputs collide.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }

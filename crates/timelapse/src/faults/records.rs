@@ -22,8 +22,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record that a fault can remove. Each entry has the text that the member begins with, the
-/// text that follows the member, and a flag, which is true if the event cannot be retried without the member.
+/// Members of an invocation record that a fault can remove. Each entry has the text at the member's start, the text
+/// that follows the member, and true if a retry needs the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),
@@ -49,7 +49,7 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     Flaw::Unlisted
 }
 
-/// Hostile `RetryAfter` messages, and the wait that each message requests; `None` if the message requests no wait.
+/// Hostile `RetryAfter` messages, each with the wait that it requests.
 const HOSTILE: [(&str, Option<Duration>); 12] = [
     // Bare numbers above 14 days are ambiguous, so they request no wait.
     ("9999999999", None),
@@ -65,13 +65,12 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Numbers of digits in hostile numbers. The number 10^400 has 401 digits, and 900,000 digits are nearly a megabyte.
+/// Numbers of digits in hostile numbers. 900,000 digits are nearly a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// Replaces a record's error with a hostile `RetryAfter`. Returns the wait that the `RetryAfter` requests; `None` if it
-/// requests no wait.
+/// Replaces a record's error with a hostile `RetryAfter`. Returns the wait that it requests.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);

@@ -29,7 +29,7 @@ pub const HANDLER_MEMORY_GB: f64 = 0.25;
 /// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
-/// Number of batches over which a price is averaged. These batches carry a million messages, ten in each batch.
+/// Number of batches over which a price is averaged.
 const BATCHES: u64 = 100_000;
 
 texts! {
@@ -80,20 +80,18 @@ impl CallCounts {
         self.requests[call as usize]
     }
 
-    /// Adds this many calls, each billed as one request.
     pub(crate) const fn add(&mut self, call: ApiCall, calls: u64) {
         self.calls[call as usize] += calls;
         self.requests[call as usize] += calls;
     }
 
-    /// Adds one call with this many bytes of payload. SQS may bill the call as several requests.
+    /// SQS may bill this one call as several requests.
     pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
         self.calls[call as usize] += 1;
         self.requests[call as usize] += chunks(bytes);
     }
 }
 
-/// Returns the number of requests that SQS bills for a call with this many bytes of payload.
 fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
@@ -132,8 +130,7 @@ pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Number of bytes in the logs: the handler's lines about its decisions, and Lambda's lines about invocations of the
-/// handler and of the target.
+/// `invocations` counts those of the handler and of the target.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }

@@ -144,9 +144,8 @@ impl Never {
     }
 }
 
-/// Computes the moves of events that fail during the outage. If there is no room to hide an event's message, the
-/// message is moved once for each 900 s of delay. Returns the total number of moves, and the number of moves a second
-/// in the busiest minute.
+/// Returns the total number of moves, and the number of moves a second in the busiest minute. A message that the
+/// handler has no room to hide is moved once for each 900 s of delay.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));

@@ -121,8 +121,8 @@ const CAPS: [u64; 18] =
 /// this effect, because its events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// Returns the settings to compare for a goal: a grid, ordered by cap, then jitter, then base. If the grid does not
-/// contain the defaults, they come first.
+/// Returns the settings to compare, ordered by cap, then jitter, then base. If the grid lacks the defaults, they come
+/// first.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();

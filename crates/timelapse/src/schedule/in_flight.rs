@@ -43,8 +43,7 @@ impl Schedule {
     /// wait. Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed, and the number of delayed
     /// messages is not limited.
     ///
-    /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit. If the target has
-    /// been down for a time `t`, each event has waited for at most `t`.
+    /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};
@@ -109,7 +108,7 @@ impl Schedule {
 /// hides the messages with long waits first, so hiding saves little more than that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Number of events that wait as delayed messages. Per hour, their waits add up to the same number of event-hours.
+    /// Number of events that wait as delayed messages.
     pub delayed: f64,
     /// Maximum number of moves a second.
     pub per_second: f64,
@@ -120,8 +119,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Computes the figures for `waiting` events. `hidden` of their messages are hidden, and the others are delayed.
-    /// `all` is the number of moves a second without hiding.
+    /// `all` is the number of moves a second if no message is hidden.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();
@@ -132,8 +130,7 @@ impl Moves {
     }
 }
 
-/// Returns the number of concurrent batches. A message is received when it arrives, when it is due, and once for each
-/// move.
+/// A message is received when it arrives, when it is due, and once for each move.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

@@ -1,4 +1,4 @@
-//! A batch on its way through the handler, and the environments of the handler.
+//! The batches that the handler works on, and the handler's environments.
 
 use std::iter::once;
 use std::sync::Arc;
@@ -28,17 +28,15 @@ pub(crate) struct Polled {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
-    /// Time on the handler's clock at the start of the batch. A fault may make this clock wrong.
+    /// Start of the batch on the handler's clock. A fault may make this clock wrong.
     pub(crate) clock: Timestamp,
     /// The Lambda event with complete messages, before faults remove fields.
     pub(crate) event: BatchEvent,
-    /// The Lambda event with incomplete messages, which the handler gets instead of `event`. `None` if no fault removes
-    /// fields.
+    /// The Lambda event that the handler gets instead if a fault removes fields.
     pub(crate) struck: Option<BatchEvent>,
-    /// Receipt of each message and the oracle's data about it, in the order of the event's records.
+    /// In the order of the event's records.
     pub(crate) messages: Vec<Polled>,
     pub(super) attributes: Vec<Option<Attributes>>,
-    /// The handler's environment, which is busy until the batch ends.
     pub(crate) environment: SimulatedEnvironment,
     pub(crate) death: Option<Death>,
 }
@@ -91,7 +89,7 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The planned crash; `None` if no crash is planned. The field `calls` counts down to the crash.
+    /// `calls` counts down to the crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -117,13 +115,11 @@ pub(crate) struct SimulatedEnvironment {
     idle_since: Timestamp,
 }
 
-/// The handler's idle environments, and the templates from which Lambda makes new environments.
 #[derive(Debug)]
 pub(crate) struct Environments {
-    /// Idle environments, most recently used last.
+    /// Most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// Templates for new handler environments, one for each set of policies. Each template comes with the time from
-    /// which Lambda uses it. The latest comes last.
+    /// Template for each set of policies, with the time from which Lambda uses it. Latest last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -144,8 +140,7 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Returns a handler environment for a batch, as Lambda does: an idle environment if there is one, otherwise a new
-    /// one. Once the function's environment variables have changed, no older environment is reused.
+    /// Once the function's environment variables have changed, no older environment is reused.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.current(now);
         let lives = |it: &SimulatedEnvironment| {
@@ -158,17 +153,15 @@ impl Environments {
         })
     }
 
-    /// Returns the policies of an environment that Lambda makes at `now`.
     pub(super) fn policies(&self, now: Timestamp) -> &Arc<Policies> {
         self.new[self.current(now)].1.policies()
     }
 
-    /// Returns the index of the template from which Lambda makes an environment at `now`.
     fn current(&self, now: Timestamp) -> usize {
         self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default()
     }
 
-    /// Takes an environment back after its batch. The caller does not give back an environment that crashed.
+    /// An environment that crashed is not given back.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

@@ -20,8 +20,7 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. The handler treats
-/// an older record as redriven.
+/// The handler treats an invocation record that is older than this as redriven.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Age of the pauses that a stale read returns.
 const STALE: Duration = Duration::from_secs(600);
@@ -163,7 +162,7 @@ impl Service for World {
 }
 
 impl World {
-    /// Fails a batch call with this error if the fault strikes. An empty code means that no answer came.
+    /// Fails with this error if the fault strikes. An empty code means that no answer came.
     fn refuse(
         &mut self,
         fault: Fault,
@@ -194,7 +193,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns true for each entry that SQS refuses: about half of the entries if the fault strikes, otherwise none.
+    /// Returns true for each entry that SQS refuses.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];
@@ -230,7 +229,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Applies faults to the message attribute of a moved copy. Returns true if a fault strikes.
+    /// Returns true if a fault strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as a different failure, with a different
         // key.
@@ -247,7 +246,7 @@ impl World {
         true
     }
 
-    /// Records the handler's report on a batch. The messages that are only moved again share one log line.
+    /// Messages that are only moved again share one log line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.operated.log(report, self.now);
         let mut quiet = 0;

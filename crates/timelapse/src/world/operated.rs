@@ -11,23 +11,20 @@ use crate::account::SimulatedAccount;
 use crate::aws::queue::{Depth, ReceiptHandle};
 use crate::operators::OperatedDeployment;
 
-/// The pauses parameter, and the handler's log for operators.
 #[derive(Debug, Default)]
 pub(super) struct Operated {
-    /// Values of the parameter, each with the time at which it was written, latest last.
+    /// Each value with the time at which it was written, latest last.
     texts: Vec<(Timestamp, String)>,
-    /// Log lines that operators have not taken yet, oldest first; `None` while nobody reads the log.
+    /// Lines that operators have not taken yet; `None` while nobody reads the log.
     lines: Option<Vec<(Timestamp, String)>>,
 }
 
 impl Operated {
-    /// Returns the value of the parameter at `moment`; `None` before the first value is written.
     pub(super) fn text(&self, moment: Timestamp) -> Option<String> {
         let written = self.texts.iter().rev().find(|(at, _)| *at <= moment);
         written.map(|(_, text)| text.clone())
     }
 
-    /// Stores the handler's log lines about a batch if operators read the log.
     pub(super) fn log(&mut self, report: &BatchReport<'_>, now: Timestamp) {
         let Some(lines) = &mut self.lines else { return };
         lines.extend(report.log_lines(now).map(|line| {
@@ -38,7 +35,6 @@ impl Operated {
 }
 
 impl World {
-    /// Stops keeping log lines, because the operators are done and nobody reads the log any more.
     pub(crate) fn operators_are_done(&mut self) {
         self.operated.lines = None;
     }

@@ -18,8 +18,7 @@ use crate::faults::records::{
 
 /// Largest difference between the clocks of SQS and of the handler, in ms.
 const SKEW_MS: u64 = 5_000;
-/// Fields that every SQS message has. Each entry consists of the path of the object that contains the field, and the
-/// field's name.
+/// Fields that every SQS message has, each with the path of the object that contains it.
 const FIELDS: [(&str, &str); 6] = [
     ("", "messageId"),
     ("", "receiptHandle"),
@@ -53,14 +52,12 @@ impl World {
         None
     }
 
-    /// If [`RetentionEnded`](Fault::RetentionEnded) strikes, plans an early end of a message's retention.
     pub(super) fn strike_retention(&mut self, sent: ReceiptHandle) {
         let Some(rng) = self.dice.roll(Fault::RetentionEnded, self.now) else { return };
         let left = Duration::from_millis(rng.random_range(0..12 * 3_600_000));
         self.plan(left, Occurrence::ExpiresEarly(sent));
     }
 
-    /// Ends the retention of the message that was sent with this handle, unless the message is already gone.
     pub(super) fn expire_early(&mut self, sent: ReceiptHandle) {
         if let Some(Carried { entry, origin }) = self.queue.expire_early(sent) {
             self.oracle.cut_retention(entry);
@@ -68,7 +65,6 @@ impl World {
         }
     }
 
-    /// Applies faults to each message on its way to a poller.
     pub(super) fn strike_messages(&mut self, messages: &mut Vec<Polled>, records: &mut Vec<Record>) {
         for index in 0..messages.len() {
             let Polled { receipt, carried } = messages[index];
@@ -111,8 +107,7 @@ impl World {
         self.oracle.duplicated(entry);
     }
 
-    /// Returns the time on the handler's clock at the start of a batch. If [`ClockSkew`](Fault::ClockSkew) strikes,
-    /// this clock is up to 5 s off.
+    /// Returns the time on the handler's clock, which is up to 5 s off if [`ClockSkew`](Fault::ClockSkew) strikes.
     pub(super) fn handlers_clock(&mut self, batch: &Batch) -> Timestamp {
         let Some(rng) = self.dice.roll(Fault::ClockSkew, self.now) else { return self.now };
         let ahead = rng.random_range(0..=2 * SKEW_MS);
@@ -120,8 +115,7 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Decides at random whether and how the handler of a batch with this many messages crashes. Returns `None` if no
-    /// fault strikes. The strike is counted only when the handler crashes.
+    /// Decides at random whether and how the handler crashes. The strike is counted only when it does.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
@@ -147,8 +141,7 @@ impl World {
         None
     }
 
-    /// Removes fields from some messages of a batch. Returns the indexes of these messages, which the handler cannot
-    /// parse.
+    /// Returns the indexes of the messages that the handler cannot parse.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();
