@@ -48,7 +48,6 @@ struct Wish {
     error_message: Option<String>,
 }
 
-/// The error that an invocation fails with.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     error_type: String,
@@ -63,7 +62,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Parses an event's payload. A payload that is not a JSON object does not ask for a failure.
+    /// A payload that is not a JSON object does not ask for a failure.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -74,8 +73,7 @@ impl Wish {
         })
     }
 
-    /// Fails if the event asks for it. `attempt` is 0 on the first invocation, so it equals the number of earlier
-    /// failures.
+    /// `attempt` is 0 on the first invocation, so it equals the number of earlier failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

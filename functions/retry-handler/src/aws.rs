@@ -34,7 +34,6 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// HTTP header that makes an invocation part of an X-Ray trace.
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
-/// The SDK clients that all batches share.
 #[derive(Debug)]
 pub(crate) struct Aws {
     sqs: aws_sdk_sqs::Client,
@@ -43,8 +42,7 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// Builds the clients. `pauses` is the name of the SSM parameter that holds the pauses; `None` if no parameter is
-    /// configured.
+    /// Builds the clients. `pauses` is the name of the SSM parameter that holds the pauses.
     ///
     /// # Errors
     ///
@@ -80,9 +78,8 @@ impl Aws {
         }
     }
 
-    /// Returns the `Account` for one batch from the given retry queue. At `invokes_end`, the handler stops waiting for
-    /// `Invoke` calls. Before these calls, the handler hides the messages. The calls that hide them at this point must
-    /// start in the first half of the time until `invokes_end`, so that the second half is left for `Invoke`.
+    /// At `invokes_end`, the handler stops waiting for `Invoke` calls. The calls that hide the messages beforehand must
+    /// start in the first half of the time until then, so that the other half is left for `Invoke`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -107,7 +104,6 @@ impl Aws {
     }
 }
 
-/// AWS as one batch uses it: the queue that the batch came from, the target functions and the dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
@@ -226,7 +222,6 @@ impl Account for AwsAccount<'_> {
     }
 }
 
-/// The SSM parameter that holds the pauses, and the client that reads it.
 #[derive(Debug)]
 struct PausesParameter {
     ssm: aws_sdk_ssm::Client,

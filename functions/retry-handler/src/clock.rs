@@ -4,8 +4,7 @@ use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// Returns the current time. Only the handler's outermost layer calls this function; all other code receives the time
-/// as a parameter.
+/// Only the handler's outermost layer calls this function; all other code receives the time as a parameter.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

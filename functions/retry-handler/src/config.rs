@@ -5,7 +5,7 @@ use comeback_engine::{Policies, QueueArn, Setting};
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine parses the variables that define policies, and this file parses the rest.
+/// The engine parses the variables that define policies, and this file parses the rest.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
@@ -15,7 +15,7 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK, which would otherwise read them from the environment itself.
+    /// The SDK would otherwise read these settings from the environment itself.
     pub(crate) aws: SdkSettings,
 }
 
@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads all variables. The error has a message for each refused variable.
+    /// The error has a message for each refused variable.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -159,7 +159,6 @@ mod tests {
 
     const REQUIRED: [(&str, &str); 2] = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
 
-    /// Reads the configuration from the required variables plus the given ones.
     fn with(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
         read(&[&REQUIRED[..], variables].concat())
     }

@@ -19,7 +19,6 @@ use crate::log;
 /// A deadline at least this far in the past or in the future is implausible.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The running Lambda function, with the state that it keeps between batches.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -58,8 +57,7 @@ impl Handler {
     }
 
     /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. The handler must not run
-    /// for longer, because it hides each message before the message's `Invoke` call, and the message must stay hidden
-    /// until after the handler has ended.
+    /// for longer, because the messages that it hides before `Invoke` calls must stay hidden until it has ended.
     ///
     /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
     /// 1970.
@@ -73,7 +71,7 @@ impl Handler {
         HANDLER_TIMEOUT
     }
 
-    /// Handles a batch. `left` is the time left until the function's timeout.
+    /// `left` is the time left until the function's timeout.
     async fn batch(&self, batch: BatchEvent, now: Timestamp, left: Duration) -> SqsBatchResponse {
         let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,
@@ -82,7 +80,7 @@ impl Handler {
                 return kept(batch.message_ids());
             }
         };
-        // The monotonic clock of the async runtime. The runtime's timers follow this clock, and tests can pause it.
+        // The async runtime's own clock. Its timers follow this clock, and tests can pause it.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
@@ -98,9 +96,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// Returns the URL of the queue that the batch came from. `arn`, taken from the messages, is the ARN of this
-    /// queue. If `arn` is `None`, the configured retry queue is assumed. Fails if the queue is unknown or cannot be
-    /// the retry queue.
+    /// Returns the URL of the queue that the batch came from. If `arn` is `None`, this is the configured retry queue.
+    /// Fails if the queue is unknown or cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(QueueId::of);

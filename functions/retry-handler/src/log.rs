@@ -15,13 +15,12 @@ pub(crate) fn init() {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
-/// Logs the handler's version in the first line after startup.
 pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// Returns the message to log for a panic. Comeback's own panic messages begin with `BUG: ` and are logged in full. The
-/// message of any other panic is omitted, because it may quote the event.
+/// Comeback's own panic messages begin with `BUG: ` and are logged in full. The message of any other panic is omitted,
+/// because it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -58,8 +57,7 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs a line for each handled message and each problem with the batch. Messages that were only moved again share one
-/// line.
+/// Messages that were only moved again share one line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -94,7 +92,6 @@ fn unreadable_request(problem: &str) {
     );
 }
 
-/// Logs the engine's lines about messages.
 fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
     let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is not JSON"));
     self::lines(&lines.collect::<Vec<_>>());
@@ -130,8 +127,7 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// Returns the log level: ERROR for a problem that an operator can fix, WARN for any other problem, INFO if there is
-/// none.
+/// ERROR for a problem that an operator can fix, WARN for any other problem.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,
@@ -161,7 +157,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// Logs that the pauses are unknown. The level is ERROR, because messages pile up until a read succeeds.
+/// The level is ERROR, because messages pile up until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
@@ -170,7 +166,6 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// Logs one line about a batch's moves, or nothing if there were none.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(
@@ -217,12 +212,11 @@ pub(crate) mod tests {
     }
 
     thread_local! {
-        /// Lines that this thread logs in a test: those about messages, and those from `tracing`.
+        /// Everything that this thread logs in a test.
         pub(super) static OUT: RefCell<Lines> = RefCell::default();
     }
 
     impl Lines {
-        /// Starts collecting the lines that this thread logs.
         fn begin() -> Self {
             let lines = Self::default();
             OUT.set(lines.clone());
@@ -234,7 +228,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Runs a future. Returns its output, and everything that this thread logged meanwhile.
+    /// Returns the future's output, and everything that this thread logged meanwhile.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -242,7 +236,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// Runs `work`, and returns everything that this thread logged meanwhile.
+    /// Returns everything that this thread logged meanwhile.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -252,7 +246,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Makes a message on its second receive, and its failed event. Both are leaked, so that they are `'static`.
+    /// The message is leaked, so that its event is `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -284,7 +278,7 @@ pub(crate) mod tests {
         What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
-    /// Makes the outcome of a message that had been moved before and has now been moved again.
+    /// The message had been moved before, and has now been moved again.
     fn moved(what: What) -> Outcome<'static> {
         let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();
@@ -309,7 +303,6 @@ pub(crate) mod tests {
         assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
-    /// Returns the lines logged for a batch, without their timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, count_failure: Option<CallFailure>) -> Vec<Value> {
         let event = BatchEvent::default();
         lines_of(&BatchReport { outcomes, moves, count_failure, ..BatchReport::new(&event) })

@@ -20,7 +20,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Returns log lines with the metrics of a batch that started at `now`, or no lines if there is nothing to count.
+    /// `now` is the start of the batch. Returns no lines if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -31,24 +31,22 @@ impl Metrics {
     }
 }
 
-/// The dimensions that a group of messages has in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     target: Option<String>,
     reason: Option<&'static str>,
 }
 
-/// Counts and measured values of a group of messages.
 #[derive(Debug, Default)]
 struct Counted {
     counts: BTreeMap<&'static str, u64>,
-    /// Measured values in seconds, by metric.
+    /// In seconds, by metric.
     values: BTreeMap<&'static str, Vec<f64>>,
 }
 
 impl Group {
-    /// Returns the group that an outcome is counted in. The group's target is an entry of `TARGET_FUNCTIONS`, never a
-    /// string from the message. Metrics cost money, so messages must not create new ones.
+    /// The group's target is an entry of `TARGET_FUNCTIONS`, never a string from the message. Metrics cost money, so
+    /// messages must not create new ones.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -98,7 +96,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// Returns the group's log lines: one, or more if a metric has too many values for a single line.
+    /// Returns one line, or more if a metric has too many values for a single line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();
@@ -171,7 +169,6 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    /// Makes the outcome of a message on a later receive. Its event first failed an hour ago.
     fn of(function_arn: &str, what: What, location: Location) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
         Outcome { record, event: Some(event), policy: None, what, location }
@@ -194,7 +191,6 @@ mod tests {
         of(ORDERS, what, Location::Hidden)
     }
 
-    /// Makes the outcome of a message that is hidden for a second because its action failed.
     fn kept(cause: Cause, reason: Option<Reason>) -> Outcome<'static> {
         let (delay, not_before, due, failure) = (Some(1), None, None, Some(throttled()));
         hidden(What::Keep { cause, delay, not_before, reason, due, failure })
@@ -303,8 +299,7 @@ mod tests {
         }
     }
 
-    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever qualifier the ARN has, even one
-    /// of a million characters.
+    /// The `Target` dimension is the function's entry in `TARGET_FUNCTIONS`, whatever qualifier the ARN has.
     #[test]
     fn target_is_its_allow_list_entry() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]

@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts how many times the handler took the step `of`, and how many times the step failed even when repeated.
+/// `failed` counts the steps that failed even when repeated.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -77,8 +77,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// Varies the scenario and the settings with the seed. The seeds cover all jitters, both envelope styles, and limits
-/// that some runs reach and others do not.
+/// Varies the scenario and the settings with the seed.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -178,8 +177,7 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the factor by which a fault increases the retries of ten events. The fault and a three-hour outage begin at
-/// the same time.
+/// Returns the factor by which a fault increases the retries of ten events.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -282,8 +280,7 @@ fn deliveries_repeat_failed_calls_and_count_each() {
             ..with(fault, Strikes::always(0.5))
         };
         let mut deliveries = Deliveries::of(step);
-        // A re-invocation would also hide its message, and that call would be counted too, so the first re-invocation
-        // is due after the end of the run.
+        // A re-invocation also hides its message, so the first re-invocation is due after the end of the run.
         let is_sent = step == "dead_letter";
         let (base_backoff, jitter) = if is_sent { (1, Jitter::Full) } else { (43_170, Jitter::None) };
         let scenario = Scenario { duration: if is_sent { scenario.duration } else { 11 * HOUR }, ..scenario };

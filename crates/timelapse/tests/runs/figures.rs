@@ -44,7 +44,7 @@ fn calls_match_the_events() {
     let dead_lettered = dead_lettered(&summary) as u64;
     assert!(dead_lettered > 0 && summary.delivered > 0);
     assert_eq!(calls(ApiCall::InvokeTarget), summary.retries);
-    // Each invocation, whether the first one or a retry, ends in a delivery or in an invocation record.
+    // Each invocation ends in a delivery or in an invocation record.
     assert_eq!(calls(ApiCall::SendMessage) + summary.delivered as u64, summary.retries + 40);
     assert!(calls(ApiCall::SendMessageBatch) <= dead_lettered);
     assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + dead_lettered);

@@ -31,7 +31,7 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-/// Settings whose waits range from one second to the longest time for which SQS can hide a message.
+/// Waits range from one second to the longest time for which SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -41,7 +41,7 @@ fn policies(settings: Settings) -> Policies {
     Policy::new(settings).expect("a valid policy").into()
 }
 
-/// Runs the scenario and returns its figures. A violation fails the test with a full report.
+/// A violation fails the test with a full report.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
     run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -54,7 +54,6 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// Makes a small scenario with an outage and random failures.
 fn busy() -> Scenario {
     Scenario {
         events: 40,
@@ -65,7 +64,6 @@ fn busy() -> Scenario {
     }
 }
 
-/// With the default policy, every event is delivered within an hour of the outage's end, however long the outage was.
 #[test]
 fn every_event_is_back_within_an_hour_of_any_outage() {
     for outage in [HOUR / 4, hours(3), hours(20)] {

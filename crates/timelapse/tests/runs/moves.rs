@@ -13,7 +13,7 @@ fn hiding(hide_up_to: HideUpTo) -> Settings {
     Settings { hide_up_to, ..long_waits() }
 }
 
-/// Records every retry of a run: the event, the number of the retry, and its due time in ms.
+/// Event, number and due time (in ms) of every retry.
 #[derive(Default)]
 struct Retries(BTreeSet<(usize, u64, u64)>);
 
@@ -25,7 +25,7 @@ impl Watcher for Retries {
     }
 }
 
-/// Hiding and moving give the same retries. If calls take no time, each retry comes at its due time.
+/// Calls take no time, so each retry comes at its due time.
 #[test]
 fn hiding_and_moving_give_the_same_retries() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -49,8 +49,7 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Two handler environments hide messages. Each repeatedly hides as many messages as it is allowed to, even between two
-/// counts of the queue.
+/// Each of the two handler environments hides as many messages as it may, even between two counts of the queue.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

@@ -14,7 +14,7 @@ use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
-/// Makes a scenario with a one-hour outage. After 30 minutes, an operator pauses every function for `length`.
+/// After 30 minutes, an operator pauses every function for `length`.
 fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
@@ -49,9 +49,9 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Makes a scenario in which an operator pauses and resumes the target 200 times, at intervals of `apart`, although the
-/// parameter has room for only 30 pauses. The operator must then still be able to pause every function and to make
-/// seven retry requests. Also returns the time at which the operator begins these last edits.
+/// An operator pauses and resumes the target 200 times, at intervals of `apart`, although the parameter has room for
+/// only 30 pauses. Then, the operator pauses every function and makes seven retry requests. Also returns the time at
+/// which these last edits begin.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -73,8 +73,7 @@ fn full_history_leaves_room_for_new_pauses() {
     assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
 }
 
-/// When the oracle computes an event's age, it subtracts the paused time only if the parameter still contains the
-/// pause.
+/// The oracle subtracts paused time from an event's age only if the parameter still contains the pause.
 #[test]
 fn forgotten_pause_counts_toward_an_events_age() {
     let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
@@ -84,9 +83,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// A three-hour pause takes effect when the handler next reads the pauses. After the pause, every event comes back
-/// within the spread period or when the handler next checks the event's message, whichever is later. The events are
-/// spread evenly enough: no minute has more than three times its share.
+/// After the pause, every event comes back within the spread period or when the handler next checks the event's
+/// message, whichever is later. No minute has more than three times its share.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -112,8 +110,7 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // If the holds began at a steady rate, a minute in which the last holds of events end would have twice its
-        // share of the events.
+        // If the holds began at a steady rate, no minute would have more than twice its share of the events.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }
@@ -141,7 +138,6 @@ fn a_pause_of_13_days_loses_nothing() {
         });
 }
 
-/// SQS deletes a message when its retention ends. The handler dead-letters the message earlier, with a reason.
 #[test]
 fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     let operators = Script::default().opened(PauseTarget::All, HOUR, None, HOUR).operators();
@@ -184,7 +180,6 @@ fn pause_affects_only_its_functions() {
     assert_eq!(here.api_calls.of(ApiCall::ReadPauses), 0, "without a pause there is no parameter");
 }
 
-/// Counts the handler's steps by name.
 #[derive(Default)]
 struct Steps(BTreeMap<&'static str, usize>);
 

@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// A goal with a short outage. It allows so much time for the recovery that a plan compares only the longest cap.
+/// The recovery may take so long that a plan compares only the longest cap.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

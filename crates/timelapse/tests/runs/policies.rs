@@ -18,7 +18,6 @@ fn two_functions() -> Scenario {
     Scenario { events: 60, targets, ..Scenario::default() }
 }
 
-/// Parses policies for `orders` and `export-eu` from these environment variables.
 fn read(variables: &[(&str, &str)]) -> Policies {
     let arns = ["orders", "export-eu"].map(|name| target(name, None).arn()).join(",");
     let value = |name: &str| variables.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
@@ -63,7 +62,6 @@ fn shorter_age_dead_letters_waiting_events() {
     assert_eq!(reasons(&unchanged), [vec![], vec![]] as [Vec<&str>; 2]);
 }
 
-/// Records when each retry ended, counted from the run's start.
 #[derive(Default)]
 struct Retries(Vec<Duration>);
 

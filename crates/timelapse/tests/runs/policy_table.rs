@@ -12,7 +12,7 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// Number of events a second. At this rate, the handler moves messages and needs more pollers than the default.
+/// At this rate, the handler moves messages and needs more pollers than the default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy. All policies have full jitter.
@@ -151,7 +151,6 @@ pub(crate) mod failing {
     }
 }
 
-/// Mean and range of a set of figures.
 struct Spread {
     mean: f64,
     least: f64,
@@ -174,7 +173,6 @@ impl Spread {
     }
 }
 
-/// Formats a figure below 10 with one decimal, and other figures as whole numbers.
 fn rounded(figure: f64) -> String {
     if figure < 10.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }

@@ -15,7 +15,6 @@ use rayon::prelude::*;
 use super::script::Script;
 use super::{HOUR, MINUTE, hours, long_waits, watched};
 
-/// Makes a scenario with an eight-hour outage.
 fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
@@ -45,7 +44,6 @@ impl Watcher for After {
     }
 }
 
-/// Counts the receives of each message.
 #[derive(Default)]
 struct Receives(BTreeMap<String, u32>);
 
@@ -151,7 +149,6 @@ fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
     assert_eq!(cancelled(None, true), 0);
 }
 
-/// A request that is withdrawn before any handler has read it has no effect.
 #[test]
 fn a_withdrawn_request_brings_nothing_back() {
     let early = |script: Script| {
@@ -177,7 +174,6 @@ fn garbled_requests_and_requests_in_a_pause_lose_nothing() {
     assert!(early(paused) < 1_000);
 }
 
-/// Operators who read the log after four hours, and again after six.
 struct LateReader {
     run: Rc<dyn OperatedDeployment>,
     read: Arc<Mutex<Vec<usize>>>,

@@ -12,7 +12,7 @@ use crate::writing::writing;
 
 type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 
-/// Edits to the pauses parameter, each with its time. Times are whole seconds, counted from the run's start.
+/// Edits to the pauses parameter, each with its time since the run's start, in whole seconds.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,
@@ -30,12 +30,12 @@ impl Script {
         self
     }
 
-    /// Adds a pause of every function. An operator ends the pause after `length`.
+    /// An operator ends the pause after `length`.
     pub(super) fn paused(self, at: Duration, length: Duration, spread: Duration) -> Self {
         self.opened(PauseTarget::All, at, None, spread).resumed(PauseTarget::All, at + length, spread)
     }
 
-    /// Opens a pause of this target. The end of the pause may be planned in advance.
+    /// If `until` is `None`, the pause stays open.
     pub(super) fn opened(
         self,
         target: PauseTarget,
@@ -49,7 +49,6 @@ impl Script {
         self.with(at, move |pauses, _| pauses.with(pauses.iter().cloned().chain([pause.clone()])))
     }
 
-    /// Ends the open pause of this target.
     pub(super) fn resumed(self, target: PauseTarget, at: Duration, spread: Duration) -> Self {
         let now = START.saturating_add(at);
         self.with(at, move |pauses, _| {
@@ -60,12 +59,12 @@ impl Script {
         })
     }
 
-    /// Adds a request to retry all waiting events. Their retries are spread over `within`.
+    /// The retries of all waiting events are spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| pauses.with_retry(&request(at, within, None, policies)))
     }
 
-    /// Adds a request to cancel all waiting events or, with an `error`, only those with that error.
+    /// Cancels all waiting events or, with an `error`, only those with that error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_cancel(&request(at, Duration::ZERO, error, policies))
@@ -78,14 +77,12 @@ impl Script {
         self.with(at, move |pauses, _| pauses.withdrawn(|it| it.at == made, |it| it.at == made))
     }
 
-    /// Adds an unreadable entry.
     pub(super) fn garbled(mut self, at: Duration) -> Self {
         self.garbled.push(at);
         self.with(at, |pauses, _| pauses.clone())
     }
 
-    /// Draws up to two pauses, up to three requests to retry, and at most one request to cancel. For some seeds, draws
-    /// nothing.
+    /// Draws up to two pauses, three retry requests and one cancel request.
     pub(super) fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5c21_9700);
         let (secs, all) = (duration.as_secs(), Duration::from_secs);
@@ -122,7 +119,7 @@ impl Script {
         if rng.random_bool(0.25) { self.withdrawn(made + after, made) } else { self }
     }
 
-    /// Returns operators who make these edits; `None` if there are no edits.
+    /// `None` if there are no edits.
     pub(super) fn operators(self) -> Option<MakeOperators> {
         let make = move |script: &Self, policies: &Policies| writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))

@@ -7,8 +7,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use comeback_timelapse::{MakeOperators, OperatedDeployment, Operators, START};
 
-/// Makes operators who write these values to the pauses parameter. Each value comes with the time at which it is
-/// written, counted from the run's start. The earliest value comes first.
+/// `texts` holds each value with its time since the run's start, earliest first.
 pub(super) fn writing(texts: Vec<(Duration, String)>) -> MakeOperators {
     MakeOperators::new(move |deployment| {
         Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })

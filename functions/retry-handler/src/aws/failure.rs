@@ -46,7 +46,6 @@ const DEAD_LETTER: Remedies = Remedies {
     too_large: None,
 };
 
-/// Returns the remedies to show if messages cannot be sent to the dead-letter queue at this URL.
 pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
     let too_large = format!(
         "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \
@@ -70,7 +69,6 @@ const INVOKE: Remedies = Remedies {
 const CREDENTIALS: &str = "the handler's credentials are invalid; check that its role exists and that its \
                            environment sets no keys";
 
-/// Returns the result of each entry of a batch call.
 pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: Remedies,
@@ -79,8 +77,7 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// Returns the result for each copy sent to the retry queue. If SQS did not answer, it may have accepted the copy,
-/// unless the request could not be built or signed.
+/// If SQS did not answer, it may have accepted the copy, unless the request could not be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -125,15 +122,13 @@ fn is_over_queues_limit(error: &ServiceError) -> bool {
         || code.starts_with("InvalidParameterValue") && error.message.contains("must be shorter than")
 }
 
-/// Returns the failure to report if the messages in flight could not be counted.
 pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     let remedy = COUNT.of(&error);
     leave_out_quotes(&mut error);
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// Returns the failure to report if the pauses could not be read. The error's message may be logged, because the
-/// request contains nothing from an event.
+/// The error's message may be logged, because the request contains nothing from an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
@@ -172,9 +167,9 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Decides what a failed `Invoke` means. The failure is final only if repeating the call can never help. An answer
-/// with an error code means that Lambda refused the call. If there is no code, Lambda may have accepted the call,
-/// unless the error proves that nothing was sent.
+/// A failed `Invoke` is final only if repeating the call can never help. An answer with an error code means that Lambda
+/// refused the call. If there is no code, Lambda may have accepted the call, unless the error proves that nothing was
+/// sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());
@@ -227,7 +222,6 @@ fn has_no_credentials(error: &SdkError<InvokeError>) -> bool {
     chain(error).any(|error| error.is::<CredentialsError>())
 }
 
-/// Returns an error and the chain of its causes.
 pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }

@@ -17,11 +17,9 @@ const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 /// two variables gives the address from which credentials are fetched. Every SDK prefers these variables to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
-/// Variables that select a profile.
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// Settings for the AWS SDK, read only from environment variables. Shared configuration files are ignored, and so are
-/// credential services outside Lambda.
+/// Settings for the AWS SDK. Shared configuration files are ignored, and so are credential services outside Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -31,7 +29,6 @@ pub(crate) struct SdkSettings {
     pub(super) trusted: Vec<TrustedFile>,
 }
 
-/// Endpoint for all services, and endpoints for individual services by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Endpoints {
     of_all: Option<String>,
@@ -87,8 +84,8 @@ impl SdkSettings {
         })
     }
 
-    /// Builds the SDK's configuration. Before its first call, the SDK reads credentials from the variables that Lambda
-    /// sets or, with SnapStart, fetches them from the endpoint that other variables name.
+    /// Before its first call, the SDK reads credentials from the variables that Lambda sets or, with SnapStart, fetches
+    /// them from the endpoint that other variables name.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

@@ -39,7 +39,6 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
 /// A `past_deadline` argument for a deadline that never passes.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
 
-/// A request as the service receives it.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -51,13 +50,13 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Builds clients that receive the same response to every request. Also returns the requests that they send.
+/// Builds clients that get the same response to every request. Also returns their requests.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Builds clients that receive a response chosen by API operation. Also returns the requests that they send.
+/// Builds clients that get a response chosen by API operation. Also returns their requests.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {
@@ -116,12 +115,10 @@ pub(crate) fn never_invoking() -> (Aws, Requests) {
     (Aws { lambda: never().lambda, ..aws }, requests)
 }
 
-/// Builds clients that never receive a response.
 fn never() -> Aws {
     Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
-/// Builds an SDK configuration that has credentials but no HTTP client.
 fn signed() -> SdkConfig {
     let credentials = Credentials::new("id", "key", None, None, "test");
     SdkConfig::builder()
@@ -250,7 +247,6 @@ fn done(ids: Range<usize>) -> Value {
     json!({"Successful": done.collect::<Vec<_>>()})
 }
 
-/// Returns the entries of each batch request.
 pub(crate) fn entries(requests: &Requests) -> Vec<Value> {
     let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
     requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()

@@ -54,7 +54,6 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// An HTTP client for the SDK. It reuses idle connections.
 #[derive(Debug)]
 struct Connections(Client<Connect, SdkBody>);
 
@@ -105,7 +104,6 @@ fn failure(error: HttpError) -> ConnectorError {
     }
 }
 
-/// Returns the first error of type `E` among the causes of an HTTP error; `None` if no cause has this type.
 fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
@@ -113,11 +111,9 @@ fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
 /// Timeout for opening a connection, including DNS, TCP and TLS.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Opens connections: TCP, and TLS if the endpoint's URL requires it.
 #[derive(Clone, Debug)]
 struct Connect(HttpsConnector<HttpConnector>);
 
-/// Error for a connection that took longer than [`CONNECT_TIMEOUT`] to open.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection within {CONNECT_TIMEOUT:?}")]
 struct TookTooLong;

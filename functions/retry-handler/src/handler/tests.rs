@@ -37,7 +37,6 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     (Handler::new(config, aws), requests)
 }
 
-/// Makes a message that is received from the named queue for the first time.
 fn message(id: &str, queue: &str) -> Value {
     let record = json!({"requestContext": {"functionArn": TARGET}, "requestPayload": {}});
     json!({
@@ -175,7 +174,6 @@ async fn implausible_deadline_counts_as_usual_time() {
     assert!(!handler.deadline_is_unknown.is_completed());
 }
 
-/// Handles an event given as JSON, and returns the response that Lambda would receive.
 async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> Result<Value, Error> {
     let mut context = lambda_runtime::Context::default();
     context.deadline = deadline.as_millis();
@@ -184,7 +182,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// Makes a message that was sent and first received just now, because `Handler::handle` uses the real clock.
+/// Sent and first received just now, because `Handler::handle` uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
@@ -205,7 +203,7 @@ async fn bad_message_keeps_its_batch_bad_batch_errs() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// Returns the API operations of all requests so far, in order, and clears the list of requests.
+/// Also clears the list of requests.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
@@ -341,9 +339,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Returns the handler's log lines about a message with this body, and the details in the message's dead-letter. The
-/// message is handled twice: by a handler that moves waiting messages, and by one that hides them and counts the
-/// messages in flight.
+/// Returns the log lines and the dead-letter details about a message with this body. The message is handled twice: by a
+/// handler that moves waiting messages, and by one that hides them and counts the messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

@@ -22,13 +22,12 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::*;
 use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, LARGEST_ANSWER, http_client, trusted};
 
-/// Lambda's response when an `Invoke` fails inside Lambda and may be tried again.
 const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// Builds SDK clients that call a local server. `connections` lists the server's responses on each connection, one for
-/// each request. Any further request closes the connection.
+/// `connections` lists the server's responses on each connection, one for each request. Any further request closes the
+/// connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -47,13 +46,12 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Reads one request, or the end of the connection. Requests in these tests are small enough for a single read.
+/// Requests in these tests are small enough for a single read.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
 }
 
-/// Returns the HTTP client that the handler uses.
 fn connecting() -> SharedHttpClient {
     http_client(trusted(&[]).unwrap())
 }
@@ -125,7 +123,6 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// Sends an `Invoke` to this endpoint, and returns the result as text.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -234,7 +231,7 @@ async fn slow_connection_is_reported_like_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Starts a TLS server that accepts every `Invoke`. Returns the server's URL and its self-signed certificate.
+/// Returns the server's URL and its self-signed certificate.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -263,7 +260,6 @@ fn crypto() -> tokio_rustls::rustls::crypto::CryptoProvider {
     tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()
 }
 
-/// Returns the SDK settings that the handler reads from these variables.
 fn environment(variables: &[(&str, &str)]) -> SdkSettings {
     let value =
         |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
@@ -367,8 +363,7 @@ async fn service_may_have_its_own_endpoint() {
 
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-/// Starts a server that provides credentials and accepts every `Invoke`. Returns the server's URL and the requests that
-/// it receives.
+/// Returns the server's URL and the requests that it receives.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
