@@ -21,8 +21,8 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events to follow. If events have many retries, fewer events are followed, for about
-/// [`RETRIES_IN_ALL`] retries in total.
+/// Default number of events to follow. If events have many retries, fewer events are followed, so the total is about
+/// [`RETRIES_IN_ALL`] retries.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;

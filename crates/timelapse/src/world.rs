@@ -79,7 +79,7 @@ pub(crate) struct World {
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Separate, so that moves do not change the ids of other messages.
+    /// Separate from `message_ids`, so that moves do not change the ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -130,7 +130,7 @@ impl World {
         Some(occurrence)
     }
 
-    /// Returns a batch if the handler makes its calls for the batch now.
+    /// Returns a batch if it is time for the handler's calls.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),

@@ -90,7 +90,7 @@ impl Aws {
         let left = invokes_end.saturating_duration_since(Instant::now());
         AwsAccount {
             aws: self,
-            // If there is no time for an `Invoke`, the first hiding has no limit of its own.
+            // If there is no time for an `Invoke`, the calls that hide messages have no limit of their own.
             first_hiding_ends: Cell::new(Some(invokes_end - left / 2).filter(|_| !left.is_zero())),
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
@@ -107,7 +107,7 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// The calls that hide messages before the `Invoke` calls may start until this time. `None` once that hiding has
+    /// Calls that hide messages before the `Invoke` calls must start before this time. `None` once these calls have
     /// begun, or if no time is left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
@@ -128,8 +128,7 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        // Any answer from SQS may ask the handler to wait. The first hiding must still leave time for the calls after
-        // it.
+        // SQS may ask the handler to wait before it repeats a call. There must still be time for the calls that follow.
         let ends = self.first_hiding_ends.take();
         let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
         let outcome = self.hide.send_while(changes, may_start).await;

@@ -186,7 +186,7 @@ impl Handling<'_> {
         }
     }
 
-    /// Returns true if the handler may keep the message for `wait` for another reason than its backoff: an earlier call
+    /// Returns true if the handler may keep the message for `wait` for a reason other than its backoff: an earlier call
     /// failed, the function is paused, or the handler has never read the pauses.
     pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
         self.is_held(wait) || self.longest_keep(wait).is_some()

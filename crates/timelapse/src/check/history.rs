@@ -37,7 +37,7 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Due times of a retry after a wait that the target requested. The wait may be a tenth longer than requested.
+/// Earliest and latest due time after a wait that the target requested. The wait may be a tenth longer than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -52,9 +52,9 @@ impl Origin {
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the [`Origin`] that a handler sees if it takes a moved copy for a new message. If the record is old, the
-    /// handler takes the event for a redriven one: it starts the retries over, and ignores the record's error. If
-    /// neither the record nor an envelope has a time, `MAX_AGE` counts from `sent`.
+    /// Returns the [`Origin`] that a handler sees if it treats a moved copy as a new message. If the record is old, the
+    /// handler treats the event as redriven: it starts the retries over, and ignores the record's error. If neither the
+    /// record nor an envelope has a time, `MAX_AGE` counts from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {

@@ -211,8 +211,8 @@ pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Also checks that the last attempt to read the pauses was recent. `between_reads` is `None` if the handler does not
-/// read them.
+/// Checks that no pause is known, and that the last attempt to read the pauses was recent. `between_reads` is `None` if
+/// the handler does not read the pauses.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,

@@ -1,4 +1,4 @@
-//! Records how each event ended, from the simulated world and not from the handler's reports.
+//! Records how each event ended, as the simulated world sees it and not as the handler reports it.
 
 use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@ pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events that are not checked because the queue itself has removed a message.
+    /// Events that are not checked, because the queue itself has removed their message.
     excused: BTreeSet<EventNumber>,
     /// True if a message's due time may change when a copy of the message is moved again. The handler writes no log
     /// line for such a move.

@@ -42,7 +42,6 @@ pub(crate) struct Oracle {
     changes: Vec<Timestamp>,
     /// Maximum number of messages in flight, and the worst effect of the run's faults on this number.
     in_flight: (usize, Room),
-    /// Longest time between two reads of the pauses by one environment.
     between_reads: Duration,
     written: Written,
     payload: String,
@@ -206,7 +205,7 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// The flag is true if the message lacks a field and therefore cannot be parsed.
+    /// A message comes with `true` if it lacks a field and cannot be parsed.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -272,7 +271,7 @@ impl Oracle {
         self.check(working_commands(what));
     }
 
-    /// `read` is the time as of which the handler reads the parameter; `None` if the attempt fails.
+    /// The handler gets the value that the parameter had at `read`. If the attempt fails, `read` is `None`.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;

@@ -67,7 +67,6 @@ pub(super) struct WrittenRequest {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
     pub(super) longest_backoff: Duration,
-    /// The longest time between two reads of the parameter by one environment.
     pub(super) between_reads: Duration,
 }
 

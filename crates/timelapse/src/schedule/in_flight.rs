@@ -85,8 +85,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) reaches `seconds`. Returns `None` if the
-    /// mean never reaches this value. The mean is linear between two waits.
+    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) reaches `seconds`; `None` if it never
+    /// does. The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {

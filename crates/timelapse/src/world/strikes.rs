@@ -115,7 +115,7 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Decides at random whether and how the handler crashes. The strike is counted only when it does.
+    /// Decides at random whether and how the handler crashes. The strike is counted only when the handler crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,

@@ -382,8 +382,7 @@ async fn batch_call_gives_up_at_the_ladders_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// The calls that hide messages leave time for the invocations after them, even if SQS does not answer, or delays calls
-/// with `Retry-After`.
+/// Even if SQS does not answer, the calls that hide messages leave time for the invocations after them.
 #[tokio::test(start_paused = true)]
 async fn first_hiding_leaves_half_of_the_time() {
     let aws = never();

@@ -33,7 +33,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout that no call followed.
+    /// Checks the visibility timeout of a message if no call followed.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
