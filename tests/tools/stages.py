@@ -35,11 +35,11 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 
 
 class Stage:
-    """Commands that run one after another until one fails, with their time and the tests that failed."""
+    """Commands that run one after another until one fails, with their time and the messages of the tests that failed."""
 
     def __init__(self, name, *commands):
         self.name, self.commands = name, commands
-        self.seconds, self.failed, self.failed_tests = 0.0, False, []
+        self.seconds, self.failed, self.failures = 0.0, False, []
 
     def run(self):
         self.follow(lambda line: print(line, end="", flush=True))
@@ -72,10 +72,13 @@ class Stage:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
+        is_failure = False
         for line in process.stdout:
             show(line)
-            if line.startswith("test ") and line.rstrip().endswith("FAILED"):
-                self.failed_tests.append(line.split()[1])
+            # A test program prints the messages of its failed tests between two lines of this kind.
+            is_failure ^= line == "failures:\n"
+            if is_failure and line.strip():
+                self.failures.append(line.rstrip()[:400])
         return process.wait() == 0
 
 
@@ -124,8 +127,8 @@ def main():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"  {minutes(total)}  100%  in all, with {minutes(used.ru_utime + used.ru_stime).strip()} of processors")
     for stage in done:
-        for test in stage.failed_tests:
-            print(f"  FAILED  {test} ({stage.name})")
+        for line in stage.failures:
+            print(f"  {stage.name}: {line}")
     sys.exit(any(stage.failed for stage in done))
 
 
