@@ -61,6 +61,7 @@ pub struct Entry {
     pub problem: Option<String>,
 }
 
+/// The outcome of a change: success, or the kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
