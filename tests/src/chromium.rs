@@ -50,9 +50,10 @@ impl Chromium {
             found.is_ok(),
             "chromium is not installed: run `make chromium` (or apt-get install chromium)"
         );
-        // Chromium reads from descriptor 3 and writes to descriptor 4.
+        // Chromium reads from descriptor 3 and writes to descriptor 4. It must not delay servers whose clocks run fast.
         let script = format!(
-            "exec chromium {FLAGS} --remote-debugging-pipe --user-data-dir=\"$0\" 3<&0 4>&1 </dev/null >\"$0/log\" 2>&1"
+            "exec nice -n 10 chromium {FLAGS} --remote-debugging-pipe --user-data-dir=\"$0\" \
+             3<&0 4>&1 </dev/null >\"$0/log\" 2>&1"
         );
         let mut child = Command::new("sh")
             .args(["-c", &script])
