@@ -5,8 +5,8 @@
 
 // Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 const LONGEST_BACKOFF = 43_170;
-// SQS reports only the time of the first receive. On a later receive, a throttled poller may have held the message for
-// up to 1,230 s, and that time counts towards the 12 hours.
+// The longest time to hide a message after its second or a later receive. SQS reports only the time of the first
+// receive. A throttled poller may have held the message for up to 1,230 s, which count towards SQS's 12 hours.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
@@ -214,7 +214,10 @@ class Batch {
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /** In milliseconds. Without a context, as in a unit test, this is Lambda's maximum timeout. */
+  /**
+   * Returns the time left until Lambda's timeout, in milliseconds. Without a context, as in a unit test, returns
+   * Lambda's maximum timeout.
+   */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -570,7 +573,7 @@ function size(body, attributes) {
   return [body, ...parts].reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
 }
 
-// Reading errors and requested waits
+// Parsing of errors and of the waits that they request
 
 /**
  * Returns the type, directive, message and stack of an error. Anything can be thrown, and reading its properties can

@@ -83,7 +83,7 @@ function words(thing) {
   }
 }
 
-/** Allows integers of up to 64 bits, as far as a double can tell. */
+/** Returns true for an integer of at most 64 bits. Allows 2⁶⁴ too, because a double cannot represent 2⁶⁴ − 1. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

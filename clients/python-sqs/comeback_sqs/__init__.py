@@ -28,8 +28,8 @@ _Response = dict[str, list[dict[str, str]]]
 
 # Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 _LONGEST_BACKOFF = 43_170
-# SQS reports only the time of the first receive. On a later receive, a throttled poller may have held the message for
-# up to 1,230 s, and that time counts towards the 12 hours.
+# The longest time to hide a message after its second or a later receive. SQS reports only the time of the first
+# receive. A throttled poller may have held the message for up to 1,230 s, which count towards SQS's 12 hours.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
 # While a message is hidden, a FIFO queue does not deliver other messages from the same group.
@@ -618,7 +618,7 @@ def _size(body: str, attributes: dict[str, dict[str, Any]]) -> int:
     return len(body.encode(errors="replace")) + texts + sum(len(binary) for *_, binary in values)
 
 
-# Reading errors and requested waits
+# Parsing of errors and of the waits that they request
 
 
 def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:

@@ -179,7 +179,7 @@ impl Backoff {
         self.time(self.cap)
     }
 
-    /// The random distribution of each wait.
+    /// The jitter: the distribution from which each wait is drawn.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }
@@ -370,7 +370,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// `None` if unlimited.
+    /// The number of waits that this iterator will still return. `None` if it is unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

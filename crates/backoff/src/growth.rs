@@ -2,14 +2,14 @@
 
 use alloc::sync::Arc;
 
-/// All durations are in ticks.
+/// How the ceiling of the wait before the nth retry grows with n. Durations are in ticks, the backoff's unit of time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// The ceiling is base · 2ⁿ⁻¹.
     Doubling { base: u64 },
     /// The ceiling is base · factorⁿ⁻¹, rounded to the nearest tick; the factor is at least 1.
     Powers { base: u64, factor: f64 },
-    /// The ceiling is step · nᵖ: constant for p = 0, linear for 1, squared for 2.
+    /// The ceiling of the nth wait is step · nᵖ: constant for p = 0, linear for p = 1, quadratic for p = 2.
     Polynomial { step: u64, power: u32 },
     /// The ceiling is the nth wait of a list. Past the list's end, the ceiling is the last wait.
     List(Arc<[u64]>),
@@ -34,7 +34,7 @@ impl Growth {
         })
     }
 
-    /// `None` if the growth is not a list.
+    /// The number of waits in the list. `None` if the growth is not a list.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),

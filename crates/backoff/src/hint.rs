@@ -10,7 +10,7 @@ use rand::{Rng, RngExt};
 /// The retry either waits for the whole time, or ends without a further call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// `None` ends the retry without a further call.
+    /// The wait before the next call. `None` ends the retry without a further call.
     wait: Option<Duration>,
     may_shorten: bool,
 }

@@ -196,7 +196,8 @@ pub mod private {
         }
     }
 
-    /// The compiler reports the panic at the caller, not inside the standard library.
+    /// Panics with the message `what` unless the condition holds. The compiler reports the panic at the caller, not
+    /// inside the standard library.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

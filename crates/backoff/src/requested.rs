@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// In bytes. About twice the length of the longest date.
+/// Maximum length of a string that requests a wait, in bytes. It is about twice the length of the longest date.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
@@ -45,7 +45,7 @@ pub enum UnreadableWait {
 }
 
 impl UnreadableWait {
-    /// The reason in words. The string itself is not quoted.
+    /// Describes why the string does not request a valid wait. The description does not quote the string.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAWait => "it does not begin with a duration or a date",
@@ -166,7 +166,7 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
 
 #[derive(Clone, Copy)]
 struct Decimal {
-    /// `u64::MAX` if the number does not fit in 64 bits.
+    /// The part before the decimal separator; `u64::MAX` if it does not fit in 64 bits.
     whole: u128,
     /// The fraction in billionths, rounded up.
     billionths: u128,
@@ -189,7 +189,7 @@ impl Decimal {
         Some((number, rest))
     }
 
-    /// Rounds up.
+    /// Multiplies this number by `unit`, and rounds the product up.
     const fn times(self, unit: u128) -> u128 {
         self.whole * unit + (self.billionths * unit).div_ceil(NANOS_A_SECOND)
     }

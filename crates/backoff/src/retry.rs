@@ -165,8 +165,8 @@ pub struct Attempt<'r, T, E> {
     pub number: u64,
     /// The wait before the next call. `None` if this call was the last.
     pub wait: Option<Duration>,
-    /// The number of calls that may still follow; 0 if this call was the last. `None` if the number of delays is
-    /// unknown.
+    /// The number of calls that may still follow; 0 if this call was the last. `None` if the number of retries is
+    /// unlimited or unknown.
     pub retries_left: Option<u64>,
 }
 
@@ -366,7 +366,7 @@ where
         }
     }
 
-    /// `None` if no call follows.
+    /// Records the result of a call, and returns the wait before the next call. `None` if no call follows.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
@@ -391,7 +391,8 @@ where
         wait
     }
 
-    /// `None` if no delay is left, or if a hint or a limit ends the retries.
+    /// Returns the wait before the call after a failure. `None` if no delay is left, or if a hint or a limit ends the
+    /// retries.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();
         let hint = error.and_then(|error| (self.hint)(error));

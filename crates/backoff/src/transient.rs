@@ -39,10 +39,10 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `TimedOut` | the peer or the network is slow |
 /// | `ConnectionReset`, `BrokenPipe` | a read or write found that the peer had dropped the connection |
 /// | `ConnectionAborted` | this machine's network dropped the connection, or the peer closed it before `accept` |
-/// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
+/// | `UnexpectedEof` | the peer closed the connection in the middle of a response |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
-/// | a temporary lookup failure (`EAI_AGAIN`, `WSATRY_AGAIN`), which is no separate kind | the name server did not answer |
+/// | a temporary lookup failure (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
 /// All other errors concern this machine or this call (permissions, addresses) and do not go away on their own. Use
 /// this function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry would not

@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// In ticks. In about half of the cases, both are small.
+/// Generates a first wait and a cap, in ticks. In about half of the cases, both are small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -84,8 +84,8 @@ proptest! {
         }
     }
 
-    /// `delay` takes the random generator as it was before the nth wait or, for decorrelated jitter, before the first
-    /// wait.
+    /// `delay` gets the random generator in the state that it had before the nth wait or, for decorrelated jitter,
+    /// before the first wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

@@ -11,7 +11,7 @@ const BASE: u64 = 16;
 const CAP: u64 = 1_000;
 const SEEDS: u64 = 10_000;
 const WAITS: usize = 8;
-/// In standard errors.
+/// How far a measured mean, variance or sum may lie from its expected value, in standard errors.
 const TOLERANCE: f64 = 5.0;
 
 /// The shortest and the longest possible wait before retry `n`, in seconds.
@@ -26,7 +26,7 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
 }
 
 /// The waits for each seed, with each wait standardised by its range. If the draws are uniform, the standardised waits
-/// have mean 0 and variance 1, whatever their ranges.
+/// have mean 0 and variance 1, whatever their ranges are.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();

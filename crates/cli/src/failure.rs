@@ -52,7 +52,7 @@ impl CommandFailure {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct BadFile {
-    /// Path of the file.
+    /// Path of the file that cannot be read or written, or has the wrong content.
     pub path: PathBuf,
     /// The I/O error or the problem with the content, with its position in the file if known.
     pub problem: String,
@@ -63,7 +63,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// For a file that can be read but has the wrong content.
+    /// Converts the error into the failure for a file that can be read but has the wrong content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

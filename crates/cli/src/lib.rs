@@ -13,7 +13,7 @@
 //! | `contention` | `comeback contention`: compares backoff strategies on one contended row |
 //! | `operate` | the subcommands that work on a deployment, behind the feature `operate` |
 //! | `ui` | `comeback ui`: starts the console, behind the feature `console` |
-//! | `terminal` | prints answers and carries out changes, behind the feature `operate` |
+//! | `terminal` | prints the results of commands and carries out changes, behind the feature `operate` |
 //! | `signals` | listens for Ctrl-C and SIGTERM, behind the feature `console` |
 //! | `flags` | parses times in flags, and warns about policies that match no function |
 //! | `input` | reads the files given to a command |

@@ -49,11 +49,11 @@ pub(crate) enum OperateCommand {
     /// failure followed, and whether the function's own log reports the end of the invocation.
     #[command(after_help = trace::EXAMPLES, mut_args(session::without_yes))]
     Trace(trace::TraceArguments),
-    /// Pause retries of one function or all, or list who paused what and why
+    /// Pause retries of one function or all functions, or list who paused what and why
     ///
     /// Retries are held, including those of events that are already waiting. New events still run, and are held if they
-    /// fail. A pause uses up no retry and does not count towards MAX_AGE. But SQS keeps a message for only 14 days, so
-    /// an event is dead-lettered once its message is 13 days and 12 hours old.
+    /// fail. A pause does not use up retries and does not count towards MAX_AGE. But SQS keeps a message for only 14
+    /// days, so an event is dead-lettered once its message is 13 days and 12 hours old.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
@@ -61,12 +61,12 @@ pub(crate) enum OperateCommand {
     /// Held events are recalled once the handler has learned that the pause is over, which takes about a minute.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
-    /// Retry waiting events of one function or all now, after a fix
+    /// After a fix, retry the waiting events of one function or of all functions
     ///
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
     /// that is sooner. A hidden message is recalled once the handler has read the request, which takes about a minute;
     /// a moved message comes back within 15 minutes. --dry-run shows how many events return, and when. Skips paused
-    /// events and, without --key, events that wait for a RetryAfter of their function.
+    /// events and, without --key, events whose function requested the wait with RetryAfter.
     #[command(after_help = request::RETRY_EXAMPLES)]
     Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled

@@ -58,7 +58,8 @@ pub(crate) struct ReplayArguments {
     /// TARGET_FUNCTIONS: ARNs of the functions to retry [default: every function that the files name]
     #[arg(long, value_name = "ARNS")]
     target_functions: Option<String>,
-    /// Only print the file as an SQS event with its times shifted, so that the handler's clock would be now
+    /// Only print the file as an SQS event, with its times shifted so that the time of the handler's run becomes the
+    /// current time
     #[arg(long, conflicts_with_all = ["json", "target_functions"])]
     shift_to_now: bool,
     #[command(flatten)]
@@ -104,7 +105,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
 }
 
 /// Returns an allow-list, in the format of `TARGET_FUNCTIONS`, with the functions that the messages name. Leaves out
-/// malformed ARNs, because the handler dead-letters their messages whatever the allow-list.
+/// malformed ARNs, because the handler dead-letters their messages whatever the allow-list contains.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -247,7 +248,7 @@ impl MessageDecision {
     }
 }
 
-/// Empty unless the handler ignores a `RetryAfter`.
+/// Returns text that says why the handler ignores the event's `RetryAfter`; empty if it ignores none.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),

@@ -114,7 +114,7 @@ fn print(
     Ok(())
 }
 
-/// `what` names the run if there are several.
+/// Creates a progress bar for a simulation's virtual time. If there are several runs, `what` names the run.
 fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
     Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))

@@ -42,7 +42,8 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// `figures` is an indicatif template for the text to the right of the bar.
+    /// Creates a progress bar for `length` steps. `figures` is an indicatif template for the text to the right of the
+    /// bar.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }

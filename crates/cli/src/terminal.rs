@@ -1,4 +1,4 @@
-//! Prints answers and carries out changes.
+//! Prints the results of commands in a terminal, and carries out changes.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -42,7 +42,8 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Returns an empty string for a long list, a note or a warning. Other functions print those.
+/// Formats a block of output for the terminal. Returns an empty string for a long list, a note or a warning, because
+/// other functions print those.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -100,7 +101,7 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// `part` is a range of characters in the RFC 3339 format.
+/// Returns a part of a time in RFC 3339 format. `part` is the range of the characters to return.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }

@@ -25,7 +25,8 @@ Examples:
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct UiArguments {
-    /// Show a deployment in a simulated account, 60 times as fast, instead of yours
+    /// Instead of your deployment, show a demonstration in a simulated account, whose clock runs 60 times as fast as
+    /// real time
     #[arg(long)]
     #[cfg_attr(
         feature = "operate",
@@ -36,7 +37,7 @@ pub(crate) struct UiArguments {
     /// The port to listen on [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Print the address, and do not open a browser
+    /// Print the console's URL instead of opening a browser
     #[arg(long)]
     no_open: bool,
     /// Leave out everything that changes something or hides dead-letters

@@ -174,7 +174,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// Returns the session cookie. `None` if the code is refused.
+    /// Signs in with the one-time code in the path, and returns the session cookie. `None` if the code is refused.
     fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
         let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
             panic!("a code is exchanged, and leads nowhere else")

@@ -205,7 +205,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// The [`Operator`] shows its progress on the change's page.
+    /// Returns an [`Operator`] whose progress is shown on the change's page.
     pub(super) async fn operator(&self) -> Result<Operator, Failure> {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }
@@ -272,7 +272,8 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// If `asked` is a failure, or if planning fails, returns an offer with this failure and no plan.
+    /// Plans a change for the page to show. If `asked` is a failure, or if planning fails, the page shows this failure
+    /// instead of a question.
     pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;

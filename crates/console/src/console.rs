@@ -38,16 +38,17 @@ pub(super) struct Shared {
     pub(super) works: Works,
     pub(super) dead: Dead,
     account: OnceCell<Account>,
-    /// `None` if the console shows a real deployment.
+    /// The demonstration that the console shows. `None` if it shows a real deployment.
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
     /// Numbers that every page shows in its navigation, as last read.
     pub(super) counts: Cell<Option<Counts>>,
-    /// By id. The flag is true if the trace includes the function's log lines from every attempt.
+    /// Traces of events, by the event's id and a flag. The flag is true if the trace includes the function's log lines
+    /// from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    /// By function. `None` is the whole deployment.
+    /// Results of `doctor`, by function. The key `None` stands for the whole deployment.
     checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
@@ -73,7 +74,7 @@ pub(super) enum Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// `None` during the first read.
+    /// The time when the handler's log was last read. `None` during the first read.
     pub(super) fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Read { at, .. } => Some(*at),
@@ -81,7 +82,8 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// `None` during the first read, or if the log could not be read.
+    /// The value from the last read of the handler's log. `None` during the first read, or if the log could not be
+    /// read.
     pub(super) fn known(self) -> Option<T> {
         match self {
             Self::Read { value, .. } => value.ok(),
@@ -125,7 +127,7 @@ impl Console {
         self.account.set(account).expect("no page has reached another");
     }
 
-    /// `None` until a page has connected to the account.
+    /// The deployment's AWS account. `None` until a page has connected to it.
     pub(super) fn account(&self) -> Option<&Account> {
         self.account.get()
     }
@@ -256,7 +258,8 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
 /// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
 
-/// A new key clears the cache if it is full.
+/// Returns the cache's entry for a key, which is empty if the key is new. If the cache is full, it is cleared before a
+/// new key is added.
 fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
     let mut values = values.borrow_mut();
     if values.len() == KEPT && !values.contains_key(&key) {

@@ -91,7 +91,7 @@ struct DeadPage {
     once: String,
     /// Name of the function that the page is limited to; empty if the page shows all functions.
     only_of: String,
-    /// `None` before the first scan.
+    /// The groups of dead-letters that the latest scan found. `None` before the first scan.
     scanned: Option<Groups>,
     /// The command line that lists the same dead-letters; empty before the first scan.
     command: String,
@@ -109,7 +109,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// `None` before the first scan.
+    /// Groups the dead-letters of one function, or of all functions, as found by the latest scan. `None` before the
+    /// first scan.
     pub(super) fn in_scan(console: &Console, function: Option<&FunctionName>) -> Option<Self> {
         let (snapshot, now) = (console.dead.snapshot()?, console.now());
         let mut groups = snapshot.groups();
@@ -140,7 +141,8 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// If the address has a `target`, shows only that function's dead-letters.
+/// Shows the page with the groups of dead-letters. If the URL has a query parameter `target`, shows only that
+/// function's dead-letters.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);

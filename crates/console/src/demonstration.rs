@@ -150,7 +150,8 @@ impl Demonstration {
         }
     }
 
-    /// Returns false for an unknown button.
+    /// Performs the action of one of the demonstration's buttons. Returns false if the button or its function is
+    /// unknown.
     pub(super) fn press(&self, button: &str, function: &str) -> bool {
         match button {
             "faster" => self.clock.change(|set| set.pace = (set.pace + 1).min(PACES.len() - 1)),

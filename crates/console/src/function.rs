@@ -41,7 +41,7 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 struct FunctionsPage {
     frame: Frame,
     attachments: Layout,
-    /// The reason why the list is incomplete; `None` if it is complete.
+    /// The reason why the page's list of functions is incomplete; `None` if it is complete.
     unread: Option<Text>,
     command: String,
 }

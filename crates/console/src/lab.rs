@@ -101,7 +101,7 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// Each button's label and path, and true if the page shows this outage now.
+    /// Buttons for typical outages: the label and path of each, and true if the page currently shows that outage.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],

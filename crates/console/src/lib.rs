@@ -5,18 +5,18 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `server` | connections, and the rules for every request and answer |
+//! | `server` | connections, and the rules for every request and response |
 //! | `access` | access control by codes and sessions |
 //! | `console` | the state that all pages share: the account, the data read from it, the changes in progress |
 //! | `fresh` | caches for data read from the account, so that pages are fast and calls to AWS are rare |
 //! | `page` | a request as a page receives it, the frame around every page, failures |
 //! | `change` | plans a change, asks the operator to confirm the plan, and performs the change |
 //! | `forms` | the forms for changes, except changes to dead-letters |
-//! | `draw` | helpers for the macros in `templates/layout.html`, which draw answers |
+//! | `draw` | helpers for the macros in `templates/layout.html`, which draw the output of commands |
 //! | `work` | performs changes in the background, each only once |
 //! | `progress` | the page of a change that is being performed |
 //! | `response` | pages as responses, with markup and control characters escaped |
-//! | `start` | opens the browser, and prints another sign-in address when Enter is pressed |
+//! | `start` | opens the browser, and prints another sign-in URL when Enter is pressed |
 //! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
 //! | `search` | the search in the header |
 //! | `overview`, … | one file for each page |
@@ -26,13 +26,13 @@
 //! `overview` is the example.
 //!
 //! 1. Add a file with `pub(super) fn routes() -> Router<Console>`, and merge its routes in `routes`. For a page that
-//!    only reads, use the route `page(…)`, which answers GET. A handler is an `async fn(Visit) -> Result<Response,
+//!    changes nothing, use the route `page(…)`, which handles GET. A handler is an `async fn(Visit) -> Result<Response,
 //!    Problem>`. It may use everything in `comeback_operate`, including types that are not `Send`, because all pages
 //!    run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
 //! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
-//!    `visit.frame(…)`. The macros in `layout.html` draw an answer: `blocks` draws all of it; `text`, `facts`, `grid`
-//!    and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and checkboxes. The
-//!    macro `copy` draws text with a Copy button. A chart is a [`figure`](comeback_rehearsal::figure); output it with
+//!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `text`, `facts`,
+//!    `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and checkboxes.
+//!    The macro `copy` draws text with a Copy button. A chart is a [`figure`](comeback_rehearsal::figure); output it with
 //!    `|safe`. An element with `data-refresh` and an `id` is refreshed every five seconds, so keep forms outside such
 //!    elements. Add the page to `NAVIGATION`.
 //! 3. Read values with `comeback_operate`, through the `Operator` that `console.asking()` returns. If a read is slow,

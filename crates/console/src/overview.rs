@@ -54,7 +54,7 @@ struct Tile {
     title: &'static str,
     count: String,
     rest: Text,
-    /// The change over the last hour; empty if it is unknown.
+    /// The change in the number over the last hour, in words; empty if it is unknown.
     change: String,
     tone: &'static str,
     href: Option<&'static str>,
@@ -70,7 +70,7 @@ struct Table {
 /// Changes over the last hour, according to the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
-    /// The change in the number of waiting events.
+    /// The change in the number of waiting events since an hour ago.
     waiting: i64,
     /// The number of events that were due an hour ago. The page shows this number instead of the change since then,
     /// because the current count comes from SQS and may be a minute old.
@@ -260,7 +260,7 @@ impl Row {
         }
     }
 
-    /// Gives a paused function the button *Resume* only if an open pause covers this function alone.
+    /// Shows the button *Resume* for a paused function, but only if an open pause covers that function alone.
     fn resume_if(&mut self, open: &[(String, String)]) {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);

@@ -45,7 +45,7 @@ pub(super) fn routes() -> Router<Console> {
         .fallback(handler(async |_| Err(Problem::Missing)))
 }
 
-/// A GET route for a page that only reads.
+/// A GET route for a page that changes nothing.
 pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,

@@ -37,7 +37,8 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Ignores letter case in the names of errors.
+/// Returns what the text of a search stands for: a function, an error type or the key of a waiting event. Ignores
+/// letter case in error types.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

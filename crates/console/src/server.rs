@@ -38,7 +38,7 @@ pub(super) const CONNECTIONS: usize = 32;
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// Longest pause while a request's body is being received. An upload through a tunnel may stall for a while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
-/// Longest time for one request and its answer. A page that searches a large log or queue can take minutes.
+/// Longest time for one request, including its response. A page that searches a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
 /// Size, in bytes, of the buffer for a request's headers and for the part of its body that is read ahead.
 const BUFFER: usize = 32 << 10;

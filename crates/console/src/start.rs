@@ -1,4 +1,4 @@
-//! Signs the first browser in: the browser opens a private file, or the user copies an address with a one-time code.
+//! Signs the first browser in: the browser opens a private file, or the user copies a URL with a one-time code.
 //!
 //! The browser is started with the path of the file, not with the code, because other users of this machine can list
 //! the arguments of a program.
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::access::Access;
 use comeback_operate::clock::now;
 
-/// Lifetime of the private file and of the code in it.
+/// Lifetime of the file that signs the first browser in, and of the one-time code in that file.
 const FILE_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Template)]
@@ -45,7 +45,7 @@ fn print_way_in(address: SocketAddr, access: &Access) {
     anstream::println!("Open within a minute; works once: http://{address}{path}");
 }
 
-/// Returns false if no browser could be opened.
+/// Opens the console in a browser. Returns false if no browser could be opened.
 fn open(address: SocketAddr, access: &Access) -> bool {
     let opened = private_file(format!("http://{address}{}", access.way_in(now())))
         .map_err(|problem| problem.to_string())
@@ -65,7 +65,7 @@ fn open(address: SocketAddr, access: &Access) -> bool {
     }
 }
 
-/// Writes an HTML file that redirects to the address `url`, in a folder that only this user can read.
+/// Writes an HTML file that redirects to `url`, in a folder that only this user can read.
 fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("comeback-");

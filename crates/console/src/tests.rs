@@ -96,7 +96,8 @@ impl Setting {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
-    /// Asserts the headers that every response must have.
+    /// Sends a request to the console and returns the response. Asserts that the response has the headers that every
+    /// response must have.
     pub(super) async fn response(&self, sent: Sent) -> Response {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));

@@ -72,7 +72,7 @@ struct Chip {
 }
 
 impl Chip {
-    /// The start and the end of a range of due times share a chip.
+    /// Returns a chip for each active filter. The start and the end of a range of due times share one chip.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -173,7 +173,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", report.at()), report, counts, ..shell })
 }
 
-/// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan's address contains the
+/// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan's URL contains the
 /// filter; otherwise, it contains the keys.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();

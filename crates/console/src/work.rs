@@ -28,7 +28,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// A question about the plan that `identity` identifies. The digest covers both the question and the identity.
+    /// Creates a question about the plan that `identity` identifies. The question's digest covers both the text and the
+    /// identity.
     pub(super) fn about(text: &str, identity: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [text, identity] {
@@ -47,9 +48,9 @@ impl Question {
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
     progress: Cell<Option<Progress>>,
-    /// Digest of the question that the operator has agreed to; `None` once the agreement has been used.
+    /// Digest of the question that the operator has answered with yes; `None` once that answer has been used.
     agreed: RefCell<Option<String>>,
-    /// True if the change asked a question that the operator has not agreed to, so nothing was done.
+    /// True if nothing was done, because the operator has not confirmed the plan that the change asked about.
     is_plan_new: Cell<bool>,
 }
 
@@ -62,8 +63,8 @@ impl PageScreen {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Fails unless the operator has agreed to `question` about the plan that `identity` identifies. An agreement
-    /// counts for only one question.
+    /// Fails unless the operator has answered yes to `question`, which is about the plan that `identity` identifies.
+    /// Each yes counts for only one question.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
         let digest = Question::about(question, identity).digest;
         self.is_plan_new.set(self.agreed.take() != Some(digest));
@@ -154,7 +155,7 @@ impl Work {
     }
 }
 
-/// The panic's message is on the terminal.
+/// Returns the failure to show after a task has panicked. The panic's message was printed on the terminal.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
@@ -170,7 +171,7 @@ pub(super) struct Summary {
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes no file.
     pub(super) file: Option<String>,
-    /// Digest of the question to which the operator has agreed; empty for a change without a question.
+    /// Digest of the question that the operator has answered with yes; empty for a change without a question.
     pub(super) agreed: String,
 }
 
@@ -188,7 +189,7 @@ impl Summary {
     }
 }
 
-/// The id comes from a form, so it may be any text.
+/// Returns the path of a change's page. The change's id is escaped, because it comes from a form and may be any text.
 pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }

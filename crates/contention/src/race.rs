@@ -14,7 +14,7 @@ use crate::strategy::{BASE_MS, Strategy};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Race {
-    /// Milliseconds from the run's start until the last client has its answer.
+    /// Milliseconds from the run's start until the last client has received the response to its accepted write.
     pub(crate) time_ms: f64,
     /// Number of writes that the server received, including refused writes.
     pub(crate) calls: u64,
@@ -113,7 +113,8 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// One hop brings the version back, and another carries the write.
+/// Returns the time in ms when a client's write reaches the server. `read_ms` is the time when the client's read
+/// reached the server. One hop brings the row's version to the client, and another brings the write to the server.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)
 }

@@ -31,7 +31,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Every strategy, in the order of the article's figures.
+    /// Every strategy, in the order of the figures in AWS's article "Exponential Backoff And Jitter".
     pub const ALL: [Self; 5] = [Self::None, Self::Exponential, Self::Equal, Self::Full, Self::Decorrelated];
 
     /// The strategy's name: `none`, `exponential`, `equal`, `full` or `decorrelated`.

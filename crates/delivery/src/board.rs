@@ -49,8 +49,8 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls that carried the entry, including calls under way.
     calls: u64,
-    /// Number of calls that carried the entry without using up a retry. Either the call was refused as a whole and
-    /// halved, or the service throttled this entry but accepted others.
+    /// Number of calls with this entry that used up none of its retries: either the service refused the whole call,
+    /// which was then split, or it throttled this entry but accepted others.
     free: u64,
     place: Place,
     error: Option<ServiceError>,
@@ -146,7 +146,7 @@ impl<E, R> Board<E, R> {
 
     /// Takes the next batch, of at most `most` entries. Each half of a refused call is a separate batch. Usually,
     /// halves come after all other batches, because one bad entry must not hold up the rest. If the service may be
-    /// refusing every entry, halves come first, because their answers show whether it really does.
+    /// refusing every entry, halves come first, because the responses to them show whether it is.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };

@@ -48,7 +48,7 @@ pub(crate) use send_once;
 /// # use aws_smithy_types::error::ErrorMetadata;
 /// use comeback_delivery::{ErrorKind, classify};
 ///
-/// # let error: SdkError<ErrorMetadata, HttpResponse> = SdkError::timeout_error("5 s are over");
+/// # let error: SdkError<ErrorMetadata, HttpResponse> = SdkError::timeout_error("no response within 5 s");
 /// let error = classify(&error);
 /// assert_eq!(error.kind, ErrorKind::Transient);
 /// assert!(error.kind.is_retriable());

@@ -15,7 +15,7 @@ use crate::contention::tables::{runs, strategies};
 use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
-/// Creates the folder if it is missing.
+/// Writes the report's plots to a folder, which is created if it does not exist.
 pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),

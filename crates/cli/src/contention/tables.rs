@@ -38,7 +38,7 @@ fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
     table
 }
 
-/// In order of first appearance.
+/// The strategies in a report, each once, in order of first appearance.
 pub(super) fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }

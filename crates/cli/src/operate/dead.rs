@@ -213,7 +213,8 @@ Examples:
 
 #[derive(Debug, Args)]
 struct ImportArguments {
-    /// File that `comeback dead discard --export` wrote, or - for standard input, which cannot be continued after a stop
+    /// File that `comeback dead discard --export` wrote, or - for standard input; an import from standard input cannot
+    /// be continued after it stops
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Maximum number of dead-letters per second

@@ -76,7 +76,8 @@ pub(crate) struct RetryArguments {
     /// Reason, stored with the request
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
-    /// Withdraw this function's requests; with --all, those made with --all, or with --key and no function
+    /// Withdraw this function's requests; with --all, withdraw the requests made with --all, and those made with --key
+    /// but no function
     #[arg(long, conflicts_with_all = ["within", "error", "key", "dry_run", "watch", "why"])]
     withdraw: bool,
     #[command(flatten)]
@@ -103,8 +104,8 @@ pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Resul
 /// Requests retries, and keeps a [`Watch`] for following them.
 struct Watched {
     retries: RequestEvents,
-    /// Empty until the retries have been requested. Then `None` if the handler's log does not say which events are
-    /// waiting.
+    /// The watch that follows the requested retries. Empty until the retries have been requested; `None` if the
+    /// handler's log does not say which events are waiting.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 
@@ -150,8 +151,8 @@ pub(crate) struct CancelArguments {
     /// Reason, stored with the request and in each dead-letter
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
-    /// Withdraw requests to cancel this function's events; with --all, requests that were made with --all, or with
-    /// --key but without a function
+    /// Withdraw requests to cancel this function's events; with --all, withdraw the requests made with --all, and those
+    /// made with --key but no function
     #[arg(long, conflicts_with_all = ["error", "key", "dry_run", "why"])]
     withdraw: bool,
     #[command(flatten)]

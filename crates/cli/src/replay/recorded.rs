@@ -64,7 +64,7 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     Ok((event.text().into(), event.assumed))
 }
 
-/// `None` if `value` is not an SQS event.
+/// Returns the records of an SQS event as raw JSON. `None` if `value` is not an SQS event.
 fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
     let records = members.get("Records").filter(|records| has_messages(records))?;
@@ -110,8 +110,8 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// Deserialized from the format of SQS's API, and serialized in the format of the event that Lambda passes to a
-/// function.
+/// A recorded message. It is deserialized from the format of SQS's API, and serialized in the format of the event that
+/// Lambda passes to a function.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Message {
@@ -188,7 +188,8 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// The value may be a list, as printed by `aws sqs receive-message --query Messages`.
+    /// Adds the message, or all messages, in a JSON value. The value may be a list, such as `aws sqs receive-message
+    /// --query Messages` prints.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {

@@ -49,7 +49,8 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// In seconds. A negative number shifts into the past.
+/// The number of seconds by which the times in a recorded event are shifted. A negative number shifts them into the
+/// past.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 

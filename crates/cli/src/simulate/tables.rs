@@ -78,7 +78,8 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// `most` fills the whole width. Any count above 0 is visible.
+/// Draws a bar for a count. The bar for a count of `most` has the full width, and the bar for any count above 0 is
+/// visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -1,5 +1,5 @@
-//! Tests of `comeback simulate --report`: the text of the report, and refusals. `tests/tests/report_page.rs` tests how
-//! the report looks.
+//! Tests of `comeback simulate --report`: the text of the report, and the errors for refused arguments.
+//! `tests/tests/report_page.rs` tests how the report looks.
 
 use std::path::Path;
 

@@ -36,7 +36,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// Only the facts in the snapshot until the dead-letter is read again.
+    /// The facts about the dead-letter. Until it is read again, these are only the facts in the snapshot.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
@@ -107,7 +107,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 }
 
 /// Reads the queue until the dead-letter is found. The read continues even if the browser disconnects, so that all
-/// received dead-letters become visible again. Redirects to the result, so the address contains no payload and the
+/// received dead-letters become visible again. Redirects to the result, so that the URL contains no payload and the
 /// browser's Back button does not send the form again.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// The address contains a one-time name, not the payload. Only the latest result is kept.
+    /// The URL contains a one-time name, not the payload. Only the latest result is kept.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

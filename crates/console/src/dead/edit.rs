@@ -1,7 +1,7 @@
 //! The page for redriving one dead-letter with a different payload: a form with the payload, and the plan of the
 //! redrive.
 //!
-//! The payload may be a megabyte long, so it is sent in the forms, never in an address.
+//! The payload may be a megabyte long, so it is sent in the forms, never in a URL.
 
 use askama::Template;
 use axum::Router;

@@ -1,8 +1,9 @@
 //! Files that contain dead-letters: exports for the browser to download, and uploads to import.
 //!
 //! The files are in the folder where the server was started. Only the user who started the server can read them. If the
-//! server is stopped, it leaves the same files as a killed command, and `comeback dead import` can continue from them.
-//! An upload is named after a digest of its content, so uploading the same file again continues the import.
+//! server is stopped, it leaves the same files that a killed command would leave, and `comeback dead import` can
+//! continue from them. An upload is named after a digest of its content, so uploading the same file again continues the
+//! import.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

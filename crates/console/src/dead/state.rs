@@ -21,7 +21,7 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The latest dead-letter to be read again, and its one-time name.
+    /// The dead-letter that was most recently read again, and its one-time name.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 

@@ -1,4 +1,4 @@
-//! The board's reaction to a service's answers: each entry is delivered, sent again after a wait, or given up.
+//! Handles a service's responses: each entry of a call is delivered, sent again after a wait, or given up.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -183,8 +183,8 @@ fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
 /// Once the service has refused this many whole calls with the same error code, the sender assumes that the service
 /// would refuse every call.
 const CALLS: u32 = 6;
-/// The sender assumes that the service would refuse every call only if at least this many of the refused calls were
-/// halves of earlier ones.
+/// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call. A
+/// half-size call contains half of the entries of an earlier, refused call.
 const HALVES: u32 = 2;
 /// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
 /// far. This takes at most twice as many calls as entries.
@@ -196,7 +196,8 @@ pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// True if the service accepted an entry, or refused calls for different reasons.
+    /// True if not all calls failed in the same way: the service accepted at least one entry, or gave different reasons
+    /// for its refusals.
     differ: bool,
     is_certain: bool,
 }

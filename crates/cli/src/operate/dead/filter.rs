@@ -20,7 +20,7 @@ pub(crate) struct FilterFlags {
     /// Function; without a qualifier, any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     target: Option<FunctionName>,
-    /// Glob for the error type, class name or simple name
+    /// Glob for the error: its whole type, its class name or its simple name
     #[arg(long, value_name = "GLOB")]
     error: Option<String>,
     /// Dead-lettered longer ago than this
@@ -41,7 +41,7 @@ pub(crate) struct FilterFlags {
 }
 
 impl FilterFlags {
-    /// Names with their dashes, such as `--reason`.
+    /// Returns the names of the filter's flags, with their dashes, such as `--reason`.
     pub(crate) fn names() -> Vec<String> {
         let command = Self::augment_args(clap::Command::new("filter"));
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
