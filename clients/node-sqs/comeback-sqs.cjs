@@ -6,7 +6,8 @@
 // Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 const LONGEST_BACKOFF = 43_170;
 // The longest time to hide a message after its second or a later receive. SQS reports only the time of the first
-// receive. A throttled poller may have held the message for up to 1,230 s, which count towards SQS's 12 hours.
+// receive. A throttled poller may have held the message for up to 1,230 s, and this time counts towards SQS's maximum
+// of 12 hours.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;

@@ -32,7 +32,7 @@ pub(crate) struct ContentionArguments {
     /// Backoff strategies: none, exponential, equal, full, decorrelated [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     strategy: Vec<Strategy>,
-    /// Runs for each pair of a number of clients and a strategy [default: 100, or 1 for more than 1000 clients]
+    /// Runs for each combination of a number of clients and a strategy [default: 100, or 1 for more than 1000 clients]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// Seed for everything random

@@ -258,8 +258,8 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
 /// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
 
-/// Returns the cache's entry for a key, which is empty if the key is new. If the cache is full, it is cleared before a
-/// new key is added.
+/// Returns the cached value for a key, or adds an empty value if the key is new. If the cache is full, it is cleared
+/// before a new key is added.
 fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
     let mut values = values.borrow_mut();
     if values.len() == KEPT && !values.contains_key(&key) {

@@ -109,8 +109,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Groups the dead-letters of one function, or of all functions, as found by the latest scan. `None` before the
-    /// first scan.
+    /// Groups the dead-letters that the latest scan found. If a function is given, only its dead-letters are included.
+    /// `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: Option<&FunctionName>) -> Option<Self> {
         let (snapshot, now) = (console.dead.snapshot()?, console.now());
         let mut groups = snapshot.groups();

@@ -32,9 +32,9 @@
 //! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
 //!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `text`, `facts`,
 //!    `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and checkboxes.
-//!    The macro `copy` draws text with a Copy button. A chart is a [`figure`](comeback_rehearsal::figure); output it with
-//!    `|safe`. An element with `data-refresh` and an `id` is refreshed every five seconds, so keep forms outside such
-//!    elements. Add the page to `NAVIGATION`.
+//!    The macro `copy` draws text with a Copy button. A chart is a [`figure`](comeback_rehearsal::figure); output it
+//!    with `|safe`. An element with `data-refresh` and an `id` is refreshed every five seconds, so keep forms outside
+//!    such elements. Add the page to `NAVIGATION`.
 //! 3. Read values with `comeback_operate`, through the `Operator` that `console.asking()` returns. If a read is slow,
 //!    or if the page refreshes, cache the value in a `fresh::Fresh` in `Console`, so that all tabs share one read every
 //!    five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters

@@ -54,7 +54,7 @@ struct Tile {
     title: &'static str,
     count: String,
     rest: Text,
-    /// The change in the number over the last hour, in words; empty if it is unknown.
+    /// How the tile's number has changed over the last hour, in words; empty if this is unknown.
     change: String,
     tone: &'static str,
     href: Option<&'static str>,

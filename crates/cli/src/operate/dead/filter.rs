@@ -20,7 +20,7 @@ pub(crate) struct FilterFlags {
     /// Function; without a qualifier, any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     target: Option<FunctionName>,
-    /// Glob for the error: its whole type, its class name or its simple name
+    /// Glob for the error's whole type, its class name or its simple name
     #[arg(long, value_name = "GLOB")]
     error: Option<String>,
     /// Dead-lettered longer ago than this
