@@ -27,8 +27,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     }
 
     /// Like [`send`](Self::send), but ends when `deadline` completes, even if calls are under way. `deadline` is a
-    /// future such as `tokio::time::sleep` or a shutdown signal. The entries of calls without an answer are handed back
-    /// as [`Unanswered`](crate::EntryError::Unanswered).
+    /// future such as `tokio::time::sleep` or a shutdown signal. The entries of calls that received no response are
+    /// handed back as [`Unanswered`](crate::EntryError::Unanswered).
     ///
     /// # Errors
     ///

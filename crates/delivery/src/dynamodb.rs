@@ -1,8 +1,8 @@
 //! DynamoDB: `BatchWriteItem`, with puts and deletes in several tables.
 //!
 //! DynamoDB refuses a call that names a key twice, so writes to one key are sent one after another, in the order of the
-//! input. The last write wins, even if an earlier write was refused. Sending a write again after a lost answer changes
-//! nothing, unless another client wrote to the same key in between.
+//! input. The last write wins, even if an earlier write was refused. Sending a write again after its response was lost
+//! changes nothing, unless another client wrote to the same key in between.
 
 mod key;
 mod size;
@@ -53,7 +53,7 @@ impl Sender {
 pub struct Write {
     /// Name of the table. The table must be one of those given to the sender.
     pub table: String,
-    /// The change to make in that table.
+    /// The change to make in the table.
     pub action: Action,
 }
 

@@ -1,6 +1,6 @@
 //! EventBridge: `PutEvents`.
 //!
-//! If the answer for an event is lost, the event is sent again, and the bus may receive it twice.
+//! If the response about an event is lost, the event is sent again, and the bus may receive it twice.
 
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;

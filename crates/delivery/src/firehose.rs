@@ -1,6 +1,6 @@
 //! Data Firehose: `PutRecordBatch`.
 //!
-//! Firehose puts nothing between records: end each record with a delimiter, such as a newline. If the answer for a
+//! Firehose puts nothing between records: end each record with a delimiter, such as a newline. If the response about a
 //! record is lost, the record is sent again and may arrive twice.
 
 use aws_sdk_firehose::Client;

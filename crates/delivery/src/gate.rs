@@ -1,7 +1,7 @@
 //! Pace and concurrency of a sender's calls.
 //!
 //! Every call passes the [`Gate`]. The gate limits the number of concurrent calls. While the service throttles, the
-//! gate also spaces the calls according to the [`Pace`]. The pace has no side effects: it takes the service's answers
+//! gate also spaces the calls according to the [`Pace`]. The pace has no side effects: it takes the service's responses
 //! and returns the time to wait.
 //!
 //! While the service accepts only part of each call, the next call is about as large as the accepted part. The rate of
@@ -37,8 +37,8 @@ const STEP: f64 = 1.0 / 16.0;
 /// call by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// Longest time by which a pause that the service requested exceeds the sender's own next wait. Otherwise, a service
-/// could stop a sender for a day.
+/// Maximum time by which a pause that the service requests may exceed the sender's own next wait. A longer pause is
+/// shortened, because a service could otherwise stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
@@ -53,7 +53,7 @@ pub(crate) struct Gate {
 /// The gate's permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    /// The value of `Pace::round` when the call began.
+    /// The round of the [`Pace`] in which the call began. The pace ignores responses to calls from earlier rounds.
     pub(crate) round: u64,
 }
 
@@ -108,14 +108,14 @@ pub(crate) struct Pace {
     good: Option<f64>,
     /// Number of consecutive calls in which every entry was throttled.
     nothing: u32,
-    /// True if the next call begins after only half the gap.
+    /// True if the next call begins after only half of the usual gap between calls.
     is_hasty: bool,
-    /// Number of times that the rate has fallen. Each fall begins a new round. Answers to calls that began in an
+    /// Number of times that the rate has fallen. Each fall begins a new round. Responses to calls that began in an
     /// earlier round are ignored.
     round: u64,
     /// Remaining part of the pause that the service requested.
     pause: Duration,
-    /// The longest pause that the service has requested since the current step of a wait began.
+    /// The longest pause that the service has requested since the time to wait was last computed.
     asked: Duration,
 }
 
@@ -138,7 +138,8 @@ impl Pace {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// Returns the next step of the wait before a call that has waited `gone` so far; zero if the call may begin.
+    /// Returns how long to sleep before the next call may begin, or before asking again; zero if the call may begin
+    /// now. `gone` is the time for which the call has waited already.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -232,7 +233,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// `part` is the share of a full call that the service accepts, from 0 to 1.
+        /// Adjusts the pace after a call of which the service accepted `part`, a share from 0 to 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

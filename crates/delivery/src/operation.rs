@@ -84,8 +84,8 @@ pub struct ServiceError {
 pub enum ErrorKind {
     /// The service requested fewer calls. The entry is retried, and the whole sender slows down.
     Throttled,
-    /// A 5xx response, a timeout, a lost connection, or an entry without an answer. The entry is retried, although it
-    /// may have arrived.
+    /// A 5xx response, a timeout, a lost connection, or a response without a result for the entry. The entry is
+    /// retried, although it may have arrived.
     Transient,
     /// An error of unknown meaning. The entry is retried.
     Unknown,

@@ -89,8 +89,8 @@ pub enum EntryError {
     /// A call that was under way may have delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// The deadline of [`Sender::send_until`](crate::Sender::send_until) passed while a call carried the entry, so the
-    /// entry may have arrived.
+    /// The deadline of [`Sender::send_until`](crate::Sender::send_until) passed while a call with the entry was under
+    /// way, so the entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
     /// A call with other entries failed with this error and ended the delivery before this entry could be sent, or sent

@@ -26,7 +26,7 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) is_wanted: H,
     /// Called before each call. Once it has returned false, no further call starts.
     pub(crate) may_start: M,
-    /// Ends the delivery when it completes, even if calls are under way.
+    /// A future whose completion ends the delivery, even if calls are under way.
     pub(crate) deadline: D,
 }
 
@@ -113,7 +113,8 @@ enum Next<E, R> {
     End,
 }
 
-/// A finished call: its batch, its permission, and the service's answer.
+/// A finished call: its batch, the gate's permission for it, and the service's results for the entries, or its error
+/// for the whole call.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryAnswer<R>>, ServiceError>);
 
 /// Everything that the loop awaits.
@@ -224,7 +225,8 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Reports a call's answer to the gate and the board. Returns the entries to send again, and their waits.
+/// Reports a call's result to the gate, which sets the pace of the calls, and to the [`Board`], which decides the
+/// outcome of each entry. Returns the entries to send again, and their waits.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,

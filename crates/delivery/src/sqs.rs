@@ -3,7 +3,7 @@
 //! On a FIFO queue (its name ends in `.fifo`), the messages of one group are sent one at a time, in the order of the
 //! input. When the sender gives up on a message, it also gives up on the messages behind it in the group. A message
 //! without a group is rejected without being sent. A message with a deduplication id arrives only once, even if it is
-//! sent again because an answer was lost. A standard queue does not keep messages in order, and a message that is sent
+//! sent again because a response was lost. A standard queue does not keep messages in order, and a message that is sent
 //! again may arrive twice.
 
 use std::time::Duration;
@@ -298,7 +298,8 @@ fn whole_seconds(time: Duration) -> i32 {
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
-/// An entry's id is its position in the request.
+/// Puts the results of an SQS response into the order of the request's entries. An entry's id is its position in the
+/// request. An entry without a result gets an error.
 fn by_entry<'a, R>(
     entries: usize,
     done: impl Iterator<Item = (&'a str, R)>,

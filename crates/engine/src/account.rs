@@ -28,11 +28,11 @@ ladder! {
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's Lambda timeout, as set in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit for one `Invoke` call. The limit is long because only Lambda's answer shows whether the event was
+/// Time limit for one `Invoke` call. The limit is long because only Lambda's response shows whether the event was
 /// accepted.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Every `Invoke` ends at least this long before the handler's own timeout, so that messages can still be dead-lettered
-/// or hidden even if Lambda answers none of the calls.
+/// or hidden even if Lambda does not respond to any of the calls.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// The batch's deadline is this long before the handler's own timeout, so that a call already in progress can finish
 /// and the response can be sent in time.
@@ -40,7 +40,7 @@ pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2)
 /// Time limit for counting the retry queue's messages in flight. The limit is short because the count is not
 /// essential: without it, the handler moves messages instead of hiding them.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit for reading the pauses from SSM. The limit is short because the batch waits for the answer.
+/// Time limit for reading the pauses from SSM. The limit is short because the whole batch waits for SSM's response.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent `Invoke` calls: all ten messages in a batch may be due at once.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
@@ -64,7 +64,7 @@ pub trait Account {
 
     /// Re-invokes a message's target with one asynchronous `Invoke` of exactly `function_arn`, without adding a
     /// qualifier. If the message has a [trace header](crate::TraceHeader), the invocation joins that trace. Returns the
-    /// request id of the new invocation, or `None` if Lambda's answer has none.
+    /// request id of the new invocation, or `None` if Lambda's response has none.
     fn invoke(
         &self,
         record: &Record,
@@ -157,14 +157,14 @@ pub enum MoveFailure {
 pub struct InFlightCount {
     /// SQS's `ApproximateNumberOfMessagesNotVisible`: the messages that are hidden or being handled.
     pub in_flight: u64,
-    /// The time of the count.
+    /// When the messages were counted.
     pub at: Timestamp,
 }
 
 /// A failed AWS call, or a failed entry of a batch call, as logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
-    /// The error message from the AWS service, or the reason why the service gave no answer.
+    /// The error message from the AWS service, or the reason why the service did not respond.
     #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
     /// Advice on how an operator can fix the cause; `None` if no fix is known.
@@ -175,13 +175,13 @@ pub struct CallFailure {
 /// A failed `Invoke` call. The variant determines what the handler does with the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Lambda refused the call for now: the call was throttled, got a 5xx response, or failed because of a problem
-    /// that an operator can fix. The message is kept and hidden; no retry is used up.
+    /// Lambda refused the call for now: the call was throttled, got a 5xx response, or failed because of a problem that
+    /// an operator can fix. The message is kept and hidden, and the attempt does not count as a retry.
     Later(CallFailure),
-    /// The call was never sent. The message is kept and hidden; no retry is used up.
+    /// The call was never sent. The message is kept and hidden, and the attempt does not count as a retry.
     NotSent(CallFailure),
-    /// The call was sent but not answered, so Lambda may have accepted the event. The message is kept and hidden for
-    /// one to two hours; no retry is used up.
+    /// The call was sent, but Lambda did not respond, so it may have accepted the event. The message is kept and hidden
+    /// for one to two hours, and the attempt does not count as a retry.
     Unanswered(String),
     /// The target function does not exist (404).
     NotFound(String),
@@ -245,12 +245,13 @@ impl<A: Account> BatchAccount<'_, A> {
         self.answers(moves.iter().map(|copy| copy.record), call, failed).await
     }
 
-    /// Returns `None` if it is too late to count.
+    /// Counts the retry queue's messages in flight. Returns `None` if it is too late to start the call.
     pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
         self.answer(async { self.account.count_in_flight().await }).await
     }
 
-    /// The outer `None` means that it is too late to read; the inner `None` means that the parameter does not exist.
+    /// Reads the SSM parameter that holds the pauses. Returns `None` if it is too late to start the call, and
+    /// `Some(Ok(None))` if the parameter does not exist.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
         self.answer(async { self.account.read_pauses().await }).await
     }

@@ -210,7 +210,8 @@ impl DeadLetter {
         Self::received(record, reason, [all, ours])
     }
 
-    /// Uses the first attribute list that fits SQS's size limit, else only `Reason`, else none.
+    /// Makes a dead-letter whose body is the received body. Its attributes are the first of `lists` that fits SQS's
+    /// size limit. If no list fits, the only attribute is `Reason`; if even that does not fit, there are no attributes.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {

@@ -173,7 +173,7 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) event: &'c FailedEvent<'r>,
     pub(crate) record: &'c Record,
     pub(crate) policy: &'c Policy,
-    /// `None` until the pauses have been read.
+    /// The pauses that the handler last read; `None` until it has read them.
     pub(crate) pauses: Option<&'c Pauses>,
     pub(crate) now: Timestamp,
 }
@@ -185,7 +185,8 @@ struct Due {
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Applies rules 2 to 11. Returns `None` if the pauses are unknown and could change the decision.
+    /// Decides the next step by rules 2 to 11 of the module's documentation. Returns `None` if the pauses are unknown
+    /// and could change the decision.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {
@@ -215,7 +216,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies rules 2 and 3, and `MAX_RETRIES`.
+    /// Returns the reason to dead-letter the event according to rules 2 and 3 of the module's documentation, or because
+    /// of `MAX_RETRIES`. `None` if none of these applies.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -242,14 +244,14 @@ impl<'r> Case<'_, 'r> {
         None
     }
 
-    /// Empty while the pauses are unknown.
+    /// The pauses that apply to the event's function; empty while the pauses are unknown.
     fn pauses(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The time at which the event reaches `MAX_AGE`. The clock stops during each pause of the function, and until
-    /// every held message has been checked again: just before it notices the end of a pause, a handler environment may
-    /// still hide a message for [`HOLD`].
+    /// The time at which the event reaches `MAX_AGE`. Time does not count during a pause of the function, nor for
+    /// [`HOLD`] after every handler environment has noticed the end of the pause: just before noticing it, an
+    /// environment may have hidden a message for that long.
     ///
     /// A pause that looks open counts only until now, because the pause may have ended since this environment last read
     /// the pauses. The result never gets earlier from one check of an event to the next, so a wait that fits now will
@@ -284,7 +286,8 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Applies the last part of rule 4.
+    /// Returns the reason to dead-letter the event if an operator's cancel request applies to it (the last case of
+    /// rule 4 of the module's documentation).
     fn cancelled(&self) -> Option<Reason> {
         let Request { by, why, .. } = self.pauses?.cancels().find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
@@ -296,7 +299,8 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// The time of the failure does not matter here.
+    /// Returns true if the request is in force and covers the event's function, error type and key. The caller compares
+    /// the time of the request with the time when the message was sent.
     fn is_reached_by(&self, request: &Request) -> bool {
         let FailedEvent { function_arn, origin_request_id, .. } = self.event;
         request.is_in_force(self.now)
@@ -311,8 +315,9 @@ impl<'r> Case<'_, 'r> {
         self.pauses().any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
-    /// Applies rules 5 to 7. Returns `None` if no backoff fits before [the last moment](Self::last_moment). The backoff
-    /// starts at the first receive, so a message that comes back early waits only for the rest of it.
+    /// Determines when the retry is due (rules 5 to 7 of the module's documentation). Returns `None` if no backoff fits
+    /// before [the last moment](Self::last_moment). The backoff starts at the first receive, so a message that comes
+    /// back early waits only for the rest of the backoff.
     fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -331,7 +336,7 @@ impl<'r> Case<'_, 'r> {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// Applies rule 5. Returns the retry's delay, counted from `start`.
+    /// Returns the retry's delay, counted from `start` (rule 5 of the module's documentation).
     fn delay(&self, start: Timestamp) -> Duration {
         match self.event.directive {
             Some(Directive::RetryAfter(moment)) => {
@@ -357,8 +362,8 @@ impl<'r> Case<'_, 'r> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// Applies rule 6: shortens a wait that begins at `start`, so that a last retry fits before `end`. Returns `None`
-    /// if the shortened wait would be too short.
+    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 of the module's
+    /// documentation). Returns `None` if the shortened wait would be too short.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
         (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
@@ -372,8 +377,8 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The end of `MAX_AGE` or of rule 4's 13 days and 12 hours, whichever is sooner. Rule 6 leaves time for a last
-    /// retry before then.
+    /// The end of `MAX_AGE`, or of the 13 days and 12 hours for which a message may stay in the queue, whichever is
+    /// sooner. The last possible retry is made shortly before then.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
@@ -386,7 +391,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Applies the first part of rule 7. Returns `due` unless a pause moves it.
+    /// Returns `due`, or the time to which an ended pause moves the retry (rule 7 of the module's documentation).
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses().filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -398,16 +403,17 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time from the end of a pause (`over`) until the last retry. It is computed as of the moment when every
-    /// handler environment has noticed that end. So a later pause, which extends `MAX_AGE`, does not change when the
-    /// events held during this pause come back.
+    /// The time that is left for retries after a pause: from its end at `over` until the last possible retry. It is
+    /// computed for the moment at which every handler environment has noticed that end. So a later pause, which extends
+    /// `MAX_AGE`, does not change when the events held during this pause come back.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }
 
-    /// Applies the last part of rule 7. Returns `None` if no request makes the retry due before `otherwise_due`.
+    /// Returns the time at which a retry request makes the retry due (the last part of rule 7 of the module's
+    /// documentation). `None` if no request makes it due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -428,7 +434,8 @@ impl<'r> Case<'_, 'r> {
         moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
-    /// Applies rules 8 and 10. Returns `None` if the retry is due.
+    /// Returns how long to hide the message until its retry is due (rules 8 and 10 of the module's documentation).
+    /// `None` if the retry is due now.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -438,7 +445,8 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// The longest deferral that rule 10 allows if the deferral starts now.
+    /// The longest time for which the message may be hidden from now on, so that it comes back before SQS's maximum
+    /// visibility timeout ends (rule 10 of the module's documentation).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
         // may have held the message for as long as the queue's own visibility timeout.
@@ -450,15 +458,17 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Applies rule 9. Returns `None` if the function is not paused.
+    /// Returns how long to hide the message of a paused function (rule 9 of the module's documentation). `None` if the
+    /// function is not paused.
     fn hold(&self) -> Option<Duration> {
         let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Applies rule 11. SQS refuses a failure record that is too large, and it is not known what Lambda then does with
-    /// it.
+    /// Puts the payload in its envelope for the retry. Fails if the record of the next failure could be too large
+    /// (rule 11 of the module's documentation). SQS refuses such a record, and it is not known what Lambda then does
+    /// with it.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -479,7 +489,8 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Applies rule 4's limit of 13 days and 12 hours. Returns `None` if the message may stay in the queue.
+/// Returns the reason to dead-letter a message that was sent over 13 days and 12 hours ago. `None` if the message may
+/// stay in the queue.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -493,8 +504,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// The handler re-invokes on the second receive at the earliest, so from the third receive on, an earlier call may have
-/// gone unanswered.
+/// Returns the end of a reason's detail, which warns if an earlier re-invocation may have succeeded. The handler
+/// re-invokes on the second receive at the earliest, so there can have been one only from the third receive on.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

@@ -214,15 +214,16 @@ impl Environment {
         }
     }
 
-    /// The visibility timeout of a guard. It ends one to two hours after the latest possible end of this batch: the
-    /// call may be accepted even if the handler gets no answer, and every accepted call or copy starts its own chain of
-    /// retries.
+    /// Returns the visibility timeout that hides a message before the handler re-invokes or moves it. It ends one to
+    /// two hours after the latest possible end of this batch: AWS may accept a call even if the handler gets no
+    /// response, and every accepted re-invocation or copy starts its own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    /// Returns `None` if the message could not be parsed.
+    /// Collects everything that the decision about a message depends on. Returns `None` if the message could not be
+    /// parsed.
     fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
         let BatchMessage { record, event, .. } = message;
         let event = event.as_ref()?;
@@ -380,7 +381,8 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Returns the error if the count fails.
+/// Counts the queue's messages in flight if `is_due` is true, and records the result in `room`. Returns the error if
+/// the count fails.
 async fn count<A: Account>(
     is_due: bool,
     room: &mut Room,

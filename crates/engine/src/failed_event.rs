@@ -54,7 +54,7 @@ pub struct FailedEvent<'a> {
     /// The payload of the first invocation, without an envelope.
     pub payload: Cow<'a, RawValue>,
     pub(crate) error_type: Option<Cow<'a, str>>,
-    /// Includes the payload's envelope.
+    /// The size of the payload in the received message, in bytes, including its envelope.
     pub(crate) received_payload_bytes: usize,
 }
 
@@ -143,8 +143,8 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// The payload has an envelope only if someone wrote the message by hand. It is opened, so a retry does not add a
-    /// second envelope.
+    /// Reads the event from a redriven dead-letter. If the payload has an envelope, which happens only if someone wrote
+    /// the message by hand, the envelope is opened, so that a retry does not add a second one.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))

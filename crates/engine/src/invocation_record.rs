@@ -58,7 +58,7 @@ struct Wire<'a, Context, Response, Payload> {
 /// A record in the shape that Lambda writes, parsed in one pass.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<InvocationError<'a>>>;
-/// A record of any other shape: each nested object is parsed separately.
+/// A record in any other shape than Lambda's: its nested objects are raw JSON, and each is parsed separately.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]
@@ -80,7 +80,8 @@ struct ResponseContext<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// If `responsePayload` is malformed, the function's error is unknown, but everything else is still read.
+    /// Parses the record's nested objects one by one. If `responsePayload` is malformed, the function's error is
+    /// unknown, but everything else is still read.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;

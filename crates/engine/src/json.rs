@@ -39,7 +39,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// For a wrong type, serde's message quotes the value, then names the expected type and the position.
+/// Returns the error's message without the value that it may quote. For a value of the wrong type, serde's message
+/// quotes the value, then names the expected type and the position.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {

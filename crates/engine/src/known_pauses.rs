@@ -43,7 +43,7 @@ impl KnownPauses {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
 
-    /// `None` if no read has succeeded yet.
+    /// The pauses as last read; `None` if no read has succeeded yet.
     pub(crate) const fn known(&self) -> Option<&Pauses> {
         self.known.as_ref()
     }
@@ -52,8 +52,8 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// `answer` is the parameter's value, or `None` if the parameter does not exist. `message_id` seeds the random part
-    /// of the time until the next read.
+    /// Records the result of reading the pauses. `answer` is the parameter's value, or `None` if the parameter does not
+    /// exist. `message_id` seeds the random part of the time until the next read.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,
@@ -82,7 +82,8 @@ impl KnownPauses {
     }
 }
 
-/// Zero after the first failure, then 1/32 of the usual time, doubling with each further failure up to the usual time.
+/// Returns the time until the next read of the pauses, after this number of failed reads in a row. It is zero after one
+/// failure, then 1/32 of the usual time, and doubles with each further failure up to the usual time.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

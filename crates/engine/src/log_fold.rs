@@ -244,7 +244,8 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// Returns the condition, and the line's delay in seconds; `None` if the event was re-invoked or dead-lettered.
+    /// Returns what the message waits for after this log line, and the line's delay in seconds. `None` if the event was
+    /// re-invoked or dead-lettered.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

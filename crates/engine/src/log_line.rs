@@ -188,7 +188,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// A first failure is in whole seconds, so its `.000` is left out.
+/// Serializes the time of a first failure without its `.000`, because the time is always a whole second.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

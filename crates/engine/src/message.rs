@@ -16,7 +16,7 @@ use crate::waits::Wait;
 
 pub(crate) struct BatchMessage<'a> {
     pub(crate) record: &'a Record,
-    /// `None` if the message could not be parsed.
+    /// The failed event in the message; `None` if the message could not be parsed.
     pub(crate) event: Option<FailedEvent<'a>>,
     pub(crate) guard: Guard,
     pub(crate) state: State<'a>,
@@ -51,12 +51,13 @@ pub(crate) enum State<'a> {
 pub(crate) enum Happened {
     /// The environment has no room to hide another message.
     NoRoom,
-    /// SQS answered the call that hides the message until its wait ends.
+    /// The result of the call that hides the message until its wait ends.
     Hidden(Result<(), CallFailure>),
-    /// SQS answered the call that hides the message before its target is re-invoked or its copy is sent.
+    /// The result of the call that hides the message before its target is re-invoked or its copy is sent.
     Guarded(Result<(), CallFailure>),
     Moved,
-    /// SQS did not accept the copy, or did not answer. The original stays on the queue, hidden for at least `at_least`.
+    /// SQS did not accept the copy, or did not respond. The original stays on the queue, hidden for at least
+    /// `at_least`.
     NotMoved {
         at_least: Duration,
     },
@@ -98,8 +99,9 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps an undecided message for as long as after a failed call, so it reaches SQS's limit of 14 days before the
-    /// limit of 1,000 receives. If `expiring` is given, the message is dead-lettered instead.
+    /// Keeps a message for which no decision could be made. The message is hidden for as long as after a failed call,
+    /// so that it reaches SQS's limit of 14 days before the limit of 1,000 receives. If `expiring` is given, the
+    /// message is dead-lettered instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -128,7 +130,7 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// Changes the state by this table of transitions. If no row matches, the state stays the same.
+    /// Changes the state after something happened to the message. If no transition matches, the state stays the same.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };

@@ -61,7 +61,8 @@ pub enum What {
         /// The retry request that made the retry due earlier; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden and so returns sooner. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden, in which case it comes back earlier. `None` if it is hidden or
+        /// was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -74,7 +75,8 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The error if the message could not be hidden and so returns sooner. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden, in which case it comes back earlier. `None` if it is hidden or
+        /// was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -82,7 +84,7 @@ pub enum What {
     Reinvoke {
         /// When the retry was due.
         due: Timestamp,
-        /// The request id of the new invocation; `None` if Lambda's answer had none.
+        /// The request id of the new invocation; `None` if Lambda's response had none.
         #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
         invoke_request_id: Option<String>,
         /// The retry request that made the retry due earlier; `None` if no request did.
@@ -158,7 +160,7 @@ pub enum Cause {
 pub enum DueBy {
     /// The policy's backoff.
     Policy,
-    /// A `RetryAfter` error of the function.
+    /// A `RetryAfter` error that the function returned.
     RetryAfter,
     /// A pause that is over: the held event comes back within the pause's spread.
     Pause,
@@ -262,7 +264,8 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// `due` and `reason` belong to the step that the handler could not take.
+    /// Makes a [`Keep`](Self::Keep) whose delay is not set yet. `due` is the time at which a failed retry was due, and
+    /// `reason` is the reason of a dead-letter that could not be sent.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,
@@ -272,8 +275,8 @@ impl What {
         Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
     }
 
-    /// `wait` is the message's visibility timeout, or the delay of its copy. `not_hidden` is the error if the message
-    /// could not be hidden.
+    /// Sets how long the message waits. `wait` is the message's visibility timeout, or the delay of its copy.
+    /// `not_hidden` is the error if the message could not be hidden.
     pub(crate) fn with_wait(
         self,
         wait: Duration,

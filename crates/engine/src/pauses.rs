@@ -27,13 +27,13 @@ pub struct Pauses {
     others: BTreeMap<String, String>,
 }
 
-/// Error for a parameter that cannot be read as a document of pauses. Never quotes the parameter.
+/// Error for a parameter that is not a valid pauses document. Never quotes the parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// A later version of Comeback wrote the document. The field is the document's format version.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The parameter is not a document of pauses. The field describes the error and its position.
+    /// The parameter is not a pauses document. The field describes the error and its position.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
@@ -149,8 +149,9 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a held message returns if enough of `MAX_AGE` is left: a random time within `spread` after the end of the
-    /// pause. `None` while the pause has no end. `first_id` is the id of the message when it was first sent.
+    /// Returns when a held message comes back, if enough of `MAX_AGE` is left: at a random time within `spread` after
+    /// the end of the pause. `None` while the pause has no end. `first_id` is the id that the message had when it was
+    /// first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -205,7 +206,7 @@ struct Written<'a> {
 struct Wire<'a> {
     target: String,
     from: u64,
-    /// An open pause has `null` here; a missing member is refused.
+    /// When the pause ends; `null` while the pause is open. A document without this member is refused.
     #[serde(deserialize_with = "Option::deserialize")]
     until: Option<u64>,
     spread: u64,
@@ -383,13 +384,15 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// `other` must not begin before this pause.
+    /// Returns true if both pauses are over, have the same target, and overlap or adjoin. `other` must not begin before
+    /// this pause.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Events that became due during either pause come back within the spread of the pause that ended later.
+    /// Merges `other` into this pause. Events that became due during either pause come back within the spread of the
+    /// pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

@@ -66,7 +66,8 @@ pub enum NotRecalled {
     Paused,
     /// The event was held during a pause, and returns when the pause ends or within the pause's spread.
     Returning,
-    /// Lambda may have accepted the last re-invocation of the event, which must not be repeated within the hour.
+    /// Lambda may have accepted the event's last re-invocation, so the event must not be re-invoked again for about an
+    /// hour.
     Unanswered,
     /// An earlier entry in the pauses document recalled the message, or could have recalled it.
     Before,
@@ -104,7 +105,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// The time from which handlers apply this entry.
+    /// The time from which handlers apply this entry of the pauses document.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Retry(request) | Self::Cancel(request) => request.at,
@@ -223,8 +224,8 @@ impl Recall<'_> {
         !matches!(self, Self::Cancel(_))
     }
 
-    /// When a message's retry becomes due because of this entry. For the copy of a moved message, the handler draws
-    /// another time, and hides the copy until then.
+    /// Returns the time at which this entry of the pauses document makes a message's retry due. For the copy of a moved
+    /// message, the handler draws a different time, and hides the copy until then.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Cancel(_) => self.at(),

@@ -48,7 +48,8 @@ pub struct ReceivedDeadLetter<'a> {
     /// When the event was dead-lettered: the message's `dead_lettered_at`, or the time when the message was sent if
     /// that is earlier or `dead_lettered_at` is missing.
     pub dead_lettered_at: Timestamp,
-    /// The event's key: its `origin_request_id`, or SQS's id for the message when it was first sent.
+    /// The event's key: its `origin_request_id` or, if that is missing, the request id of the failed invocation or the
+    /// id that SQS gave to the event's first message. `None` if the event could not be read.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,

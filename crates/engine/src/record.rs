@@ -111,8 +111,8 @@ impl Record {
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum time from when a copy is sent until the wait in its attribute ends: two hours, the longest wait after an
-/// unanswered `Invoke`.
+/// The longest wait that a moved message may carry in its attribute, counted from when the message was sent: two hours,
+/// as after an `Invoke` without a response.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original of a moved message.
@@ -122,10 +122,11 @@ pub struct Moved {
     pub message_id: String,
     /// The original's `SentTimestamp`; never after the copy's `SentTimestamp`.
     pub sent: Timestamp,
-    /// The original's `ApproximateFirstReceiveTimestamp`, limited to the range from the original's `SentTimestamp` to
-    /// the copy's.
+    /// When the original was first received. A time outside the range from the original's `SentTimestamp` to the moved
+    /// message's is replaced by the nearer end of the range.
     pub first_receive: Timestamp,
-    /// The number of receives of the original, plus the receives of earlier copies whose waits were over; at least 1.
+    /// The number of times that the original and its earlier copies were received, not counting receives at which a
+    /// copy's wait merely continued; at least 1.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
@@ -175,8 +176,9 @@ impl Moved {
         })
     }
 
-    /// The attribute's value for the message's next copy. `waits_on` is false if a call failed. While a copy only waits
-    /// on, its receives are not counted. So the whole wait counts as one receive, as it does for a hidden message.
+    /// Returns the attribute's value for the message's next copy. `waits_on` is true if no call failed, so that the
+    /// message's wait merely continues. In that case, the receives of a copy are not counted, and the whole wait counts
+    /// as one receive, as it does for a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

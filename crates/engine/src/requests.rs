@@ -185,7 +185,7 @@ impl RequestEntry {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), list)
     }
 
-    /// Keeps members that this version does not read.
+    /// Returns this entry marked as withdrawn. Keeps the members that this version does not read.
     pub(crate) fn withdrawn(&self, list: List) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);

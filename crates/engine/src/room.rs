@@ -66,24 +66,27 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Returns true if the environment has not counted yet and a count could give it room.
+    /// Returns true if the environment has not yet counted the messages in flight, and a count could give it room.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Returns true if little room is left and a batch that starts at `now` may count.
+    /// Returns true if little room is left, and `now` is not too soon after the last count to count the messages in
+    /// flight again.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// A failed count leaves no room, and is treated as made at `now`.
+    /// Records a count of the messages in flight. If the count failed, there is no room until the next count, which is
+    /// due as if this one had been made at `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// The room that a count of `in_flight` messages gives; 0 if the room is unlimited.
+    /// Returns how many messages the environment may hide after a count of `in_flight` messages. 0 if any number may be
+    /// hidden, because no count is then needed.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,

@@ -53,7 +53,7 @@ pub enum Kind {
     Seconds {
         /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
-        /// The end of the range in words, such as `14 days`.
+        /// The maximum in words, such as `14 days`.
         most: &'static str,
     },
     /// Like `Seconds`, but the maximum is the value of another setting.
@@ -68,7 +68,7 @@ pub enum Kind {
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
-        /// The end of the range in words, such as `14 days`.
+        /// The maximum in words, such as `14 days`.
         most: &'static str,
         /// Maximum number of entries in the list.
         entries: usize,
@@ -92,8 +92,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The accepted range in words, such as `60 s to 1209600 s (14 days)`. If the kind has no range, the form of its
-    /// values.
+    /// Returns the accepted range in words, such as `60 s to 1209600 s (14 days)`. For a kind without a range, returns
+    /// the form of its values instead.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -198,7 +198,7 @@ pub(crate) trait Value: Sized {
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// `None` if the value has no range.
+    /// The value as a number, to be compared with the setting's range. `None` if the value is not a single number.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -214,7 +214,7 @@ impl Value for u64 {
     }
 }
 
-/// The range is checked for the list as a whole.
+/// A list of numbers separated by commas. Their range is checked only after the whole list has been parsed.
 impl Value for Vec<u64> {
     const NOTHING: Option<Self> = Some(Self::new());
 

@@ -12,7 +12,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Returns `None` if the kind of message is unknown.
+/// Describes a message that is not a failure record, such as an SNS or S3 notification. `None` if its kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -85,14 +85,15 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// `body` comes from an SNS or EventBridge message. Returns `None` if it is a failure record.
+/// Returns why the body of an SNS or EventBridge message is not a failure record. `None` if it is one.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // The wrapped body may itself be wrapped, any number of times, so calling `named` here could recurse without limit.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
-/// Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
+/// Recognizes the test message that S3 sends when a bucket's notifications are configured. Source: "Walkthrough:
+/// configuring a bucket for notifications", S3 User Guide.
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {

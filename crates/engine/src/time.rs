@@ -58,13 +58,13 @@ impl Timestamp {
         Self::from_secs(self.0.div_ceil(1_000))
     }
 
-    /// The time `duration` after this time, to the millisecond.
+    /// Returns the time that is `duration` later. A fraction of a millisecond is dropped.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The time `duration` before this time, but no earlier than the epoch.
+    /// Returns the time that is `duration` earlier, or the epoch if that time would be before it.
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))

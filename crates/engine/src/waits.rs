@@ -27,10 +27,10 @@ const LONGEST_HOP: u64 = 900;
 pub(crate) struct Wait {
     /// The visibility timeout to set: as much of the wait as SQS allows, in whole seconds, 1 to 43,170.
     pub(crate) visibility_timeout: Duration,
-    /// The whole wait, counted from now.
+    /// The time until the wait ends, even if SQS cannot hide a message for that long.
     pub(crate) left: Duration,
-    /// The end that a copy of the message carries in an attribute. `None` if it can be computed from the message's own
-    /// data.
+    /// The end of the wait, if a copy of the message carries it in an attribute. `None` if the end can be computed from
+    /// the message's own data.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -38,8 +38,8 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// A wait that cannot be computed from the message's own data, so a copy of the message carries its end in an
-    /// attribute.
+    /// Creates a wait that begins at `now`. Its end cannot be computed from the message's own data, so a copy of the
+    /// message carries the end in an attribute.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
@@ -58,8 +58,8 @@ impl Wait {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait begins when the handler stops waiting for the answer. The engine reads no clock, so it does not know
-    /// that time exactly.
+    /// The wait after a re-invocation to which Lambda did not respond. It begins when the handler stops waiting for the
+    /// response. The engine reads no clock, so it does not know that time exactly.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -85,23 +85,23 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// The visibility timeout that hides a message before its re-invocation or move: as long as after an unanswered call,
-/// counted from the last moment at which this handler can make the call. It outlasts the handler, so the message cannot
-/// come back while its call is under way.
+/// Returns the visibility timeout that hides a message before its re-invocation or move. It is as long as after a call
+/// without a response, but counts from the last moment at which this handler can make the call. It outlasts the
+/// handler, so the message cannot come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that may have been accepted: one to two hours, starting at most `call` from now. Rule 6
-/// of [`decide`](mod@crate::decide) may shorten it for a last retry. If too little time is left for one, the wait is
-/// not shortened, and the message is dead-lettered when it comes back.
+/// Draws the wait after a call that may have been accepted: one to two hours. It starts when the call ends, at most
+/// `call` from now. Rule 6 of [`decide`](mod@crate::decide) may shorten it to leave time for a last retry. If too
+/// little time is left for that, the wait is not shortened, and the message is dead-lettered when it comes back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));
     Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// Seeded differently on each receive of the message.
+/// The random generator for a message's waits. Its seed is different on each receive of the message.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }

@@ -54,12 +54,13 @@ pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     AROUND + table.len() + sent_attributes(attributes)
 }
 
-/// Size of `{"name":value,…}`.
+/// Size of an item's attributes in the JSON of a request: `{"name":value,…}`.
 fn sent_attributes(attributes: &Attributes) -> usize {
     2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
 }
 
-/// Size of `{"S":…}`, assuming the longest type name.
+/// Size of an attribute value in the JSON of a request, such as `{"S":…}`. Every type name counts as if it were the
+/// longest.
 fn sent_value(value: &AttributeValue) -> usize {
     const AROUND: usize = r#"{"NULL":}"#.len();
     const LITERAL: usize = "false".len();
@@ -77,7 +78,7 @@ fn sent_value(value: &AttributeValue) -> usize {
         }
 }
 
-/// Size of `[…,…]`.
+/// Size of a JSON list in a request: the members, a comma for each, and the brackets. `size` returns a member's size.
 fn sent_list<T>(members: &[T], size: impl Fn(&T) -> usize) -> usize {
     2 + members.iter().map(|member| size(member) + 1).sum::<usize>()
 }

@@ -24,13 +24,14 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// An error code for one entry that makes the sender retry it.
+    /// Error code that makes the sender retry an entry for which the service returns it.
     const PASSING: &'static str;
-    /// An error code for one entry that makes the sender give up on it. `None` if the API has none.
+    /// Error code that makes the sender give up on an entry for which the service returns it. `None` if the API has no
+    /// such code.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
-    /// True if a response without a list of results counts as no answer.
+    /// True if the sender treats a response without a list of results as if it had received no response.
     const ABSENT_IS_NO_ANSWER: bool = true;
 
     type Client: Clone;
@@ -46,7 +47,7 @@ pub(crate) trait Api: Sized {
     /// Size of an entry without its text, in bytes.
     const BESIDE: usize = 0;
 
-    /// Never waits, and retries at most five times.
+    /// Creates a sender that never waits, and that retries an entry at most five times.
     fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
         let sender = Self::over(Self::client(&config(service))).sleep(|_| tokio::time::sleep(Duration::ZERO));
         sender.retries(Retries::of([Duration::ZERO; 5]))

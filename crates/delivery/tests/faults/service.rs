@@ -1,4 +1,4 @@
-//! A service on a real socket. The test chooses its answers.
+//! A fake AWS service on a real socket. It sends the responses that the test chooses.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,15 +17,15 @@ use tokio::task::JoinHandle;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// Error code of each entry, in the order of the call. The service executes the entries with `None`.
+    /// The error code of each entry, in the order of the call. The service accepts the entries whose code is `None`.
     Entries(Vec<Option<&'static str>>),
-    /// Executes nothing, and responds with this status and error code.
+    /// Accepts no entry, and responds with this status and error code.
     Error(u16, &'static str),
-    /// Executes every entry, and closes the connection instead of responding.
+    /// Accepts every entry, and closes the connection instead of responding.
     Lost,
-    /// Executes nothing, and closes the connection.
+    /// Accepts no entry, and closes the connection.
     Closed,
-    /// Executes every entry, and responds with this body and status 200.
+    /// Accepts every entry, and responds with this body and status 200.
     Text(String),
 }
 
@@ -35,20 +35,20 @@ impl Answer {
     }
 }
 
-/// Entries are identified by their texts.
+/// What the fake service has received and accepted. Each entry is identified by its text.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,
     pub(crate) calls: Vec<Vec<String>>,
-    /// The executed entries, in the order of execution.
+    /// The accepted entries, in the order in which they were accepted.
     pub(crate) done: Vec<String>,
-    /// Entries of calls whose responses did not report them as executed. A caller may send these entries again.
+    /// Entries of calls whose responses did not report them as accepted. A caller may send these entries again.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
 }
 
-/// Stops when dropped.
+/// A fake AWS service. It stops accepting connections when dropped.
 pub(crate) struct Service {
     address: std::net::SocketAddr,
     log: Arc<Mutex<Log>>,
@@ -164,7 +164,8 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,
-    /// The entries in the order of the body. Entries of `BatchWriteItem` include their `Table`.
+    /// The call's entries, in the order in which the body lists them. Entries of `BatchWriteItem` include their
+    /// `Table`.
     pub(crate) entries: Vec<Value>,
     bytes: usize,
 }

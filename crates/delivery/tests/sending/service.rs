@@ -23,13 +23,13 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// A scripted answer to one entry. The entries get the script's answers in order, across all calls. Once the script is
-/// used up, its last answer repeats.
+/// A scripted result for one entry. The entries get the script's results in order, across all calls. Once the script is
+/// used up, its last result repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// No answer for this entry or for those after it in the call.
+    /// The response ends before this entry, so it has no result for this entry or for those after it in the call.
     Cut,
     /// If the first entry of a call has this fate, the whole call fails with this error.
     Whole(ErrorKind),
@@ -40,7 +40,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) ids: Vec<usize>,
-    /// The answers per entry; `None` while the call is under way, or if the call was dropped.
+    /// The service's result for each entry. `None` while the call is under way, or if the call was dropped.
     pub(crate) answers: Option<Vec<Option<Fate>>>,
     pub(crate) began: u32,
     pub(crate) ended: u32,

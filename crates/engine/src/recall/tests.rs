@@ -119,7 +119,8 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// `list` names the list that has the only entry. `more` is the JSON of further members of that entry.
+/// Returns the seconds from `AT` until a message is due, if `line` is its log line and the pauses document has only one
+/// request. `list` names the request's list, and `more` is the JSON of further members of the request.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };
