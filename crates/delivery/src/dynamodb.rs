@@ -53,7 +53,7 @@ impl Sender {
 pub struct Write {
     /// Name of the table. The table must be one of those given to the sender.
     pub table: String,
-    /// The change to make in the table.
+    /// The change to make: a put or a delete.
     pub action: Action,
 }
 

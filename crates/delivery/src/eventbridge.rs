@@ -1,6 +1,6 @@
 //! EventBridge: `PutEvents`.
 //!
-//! If the response about an event is lost, the event is sent again, and the bus may receive it twice.
+//! If a response is lost, the events of the call are sent again, and the bus may receive them twice.
 
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;

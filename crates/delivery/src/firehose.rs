@@ -1,7 +1,7 @@
 //! Data Firehose: `PutRecordBatch`.
 //!
-//! Firehose puts nothing between records: end each record with a delimiter, such as a newline. If the response about a
-//! record is lost, the record is sent again and may arrive twice.
+//! Firehose puts nothing between records: end each record with a delimiter, such as a newline. If a response is lost,
+//! the records of the call are sent again and may arrive twice.
 
 use aws_sdk_firehose::Client;
 use aws_sdk_firehose::types::Record;

@@ -233,7 +233,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Adjusts the pace after a call of which the service accepted `part`, a share from 0 to 1.
+        /// Adjusts the pace after a call in which the service accepted `part` of the entries, a share from 0 to 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

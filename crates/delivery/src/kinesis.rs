@@ -1,8 +1,8 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
 //! Kinesis does not preserve the order of the records in a call, and a record that is sent again arrives after the
-//! other records of its call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If the response
-//! about a record is lost, the record is sent again, and may be in the stream twice.
+//! other records of its call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If a response is
+//! lost, the records of the call are sent again, and may be in the stream twice.
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;

@@ -26,7 +26,7 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) is_wanted: H,
     /// Called before each call. Once it has returned false, no further call starts.
     pub(crate) may_start: M,
-    /// A future whose completion ends the delivery, even if calls are under way.
+    /// When this future completes, the delivery ends, even if calls are under way.
     pub(crate) deadline: D,
 }
 

@@ -185,8 +185,8 @@ struct Due {
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Decides the next step by rules 2 to 11 of the module's documentation. Returns `None` if the pauses are unknown
-    /// and could change the decision.
+    /// Decides the next step for the message according to rules 2 to 11 in the module's documentation. Returns `None`
+    /// if the pauses are unknown and could change the decision.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {
@@ -216,7 +216,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Returns the reason to dead-letter the event according to rules 2 and 3 of the module's documentation, or because
+    /// Returns the reason to dead-letter the event according to rules 2 and 3 in the module's documentation, or because
     /// of `MAX_RETRIES`. `None` if none of these applies.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
@@ -287,7 +287,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Returns the reason to dead-letter the event if an operator's cancel request applies to it (the last case of
-    /// rule 4 of the module's documentation).
+    /// rule 4 in the module's documentation).
     fn cancelled(&self) -> Option<Reason> {
         let Request { by, why, .. } = self.pauses?.cancels().find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
@@ -315,7 +315,7 @@ impl<'r> Case<'_, 'r> {
         self.pauses().any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
-    /// Determines when the retry is due (rules 5 to 7 of the module's documentation). Returns `None` if no backoff fits
+    /// Determines when the retry is due (rules 5 to 7 in the module's documentation). Returns `None` if no backoff fits
     /// before [the last moment](Self::last_moment). The backoff starts at the first receive, so a message that comes
     /// back early waits only for the rest of the backoff.
     fn due(&self) -> Option<Due> {
@@ -336,7 +336,7 @@ impl<'r> Case<'_, 'r> {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// Returns the retry's delay, counted from `start` (rule 5 of the module's documentation).
+    /// Returns the retry's delay, counted from `start` (rule 5 in the module's documentation).
     fn delay(&self, start: Timestamp) -> Duration {
         match self.event.directive {
             Some(Directive::RetryAfter(moment)) => {
@@ -362,7 +362,7 @@ impl<'r> Case<'_, 'r> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 of the module's
+    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 in the module's
     /// documentation). Returns `None` if the shortened wait would be too short.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
@@ -391,7 +391,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Returns `due`, or the time to which an ended pause moves the retry (rule 7 of the module's documentation).
+    /// Returns the retry's due time, which is `due` unless a pause that has ended moves it (rule 7 in the module's
+    /// documentation).
     fn due_after_pauses(&self, due: Timestamp) -> Timestamp {
         let over = self.pauses().filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
@@ -412,7 +413,7 @@ impl<'r> Case<'_, 'r> {
         self.longest(over, then.last_moment())
     }
 
-    /// Returns the time at which a retry request makes the retry due (the last part of rule 7 of the module's
+    /// Returns the time at which a retry request makes the retry due (the last part of rule 7 in the module's
     /// documentation). `None` if no request makes it due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;
@@ -434,7 +435,7 @@ impl<'r> Case<'_, 'r> {
         moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
-    /// Returns how long to hide the message until its retry is due (rules 8 and 10 of the module's documentation).
+    /// Returns how long to hide the message until its retry is due (rules 8 and 10 in the module's documentation).
     /// `None` if the retry is due now.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
@@ -445,8 +446,8 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// The longest time for which the message may be hidden from now on, so that it comes back before SQS's maximum
-    /// visibility timeout ends (rule 10 of the module's documentation).
+    /// The longest time for which the message may now be hidden if it is to come back before SQS's maximum visibility
+    /// timeout ends (rule 10 in the module's documentation).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
         // may have held the message for as long as the queue's own visibility timeout.
@@ -458,8 +459,8 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Returns how long to hide the message of a paused function (rule 9 of the module's documentation). `None` if the
-    /// function is not paused.
+    /// Returns how long to hide the message if its function is paused (rule 9 in the module's documentation). `None` if
+    /// the function is not paused.
     fn hold(&self) -> Option<Duration> {
         let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));
@@ -467,7 +468,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Puts the payload in its envelope for the retry. Fails if the record of the next failure could be too large
-    /// (rule 11 of the module's documentation). SQS refuses such a record, and it is not known what Lambda then does
+    /// (rule 11 in the module's documentation). SQS refuses such a record, and it is not known what Lambda then does
     /// with it.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;

@@ -58,7 +58,7 @@ struct Wire<'a, Context, Response, Payload> {
 /// A record in the shape that Lambda writes, parsed in one pass.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<InvocationError<'a>>>;
-/// A record in any other shape than Lambda's: its nested objects are raw JSON, and each is parsed separately.
+/// A record that does not have Lambda's usual shape: its nested objects are raw JSON, and each is parsed separately.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]

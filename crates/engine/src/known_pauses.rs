@@ -83,7 +83,7 @@ impl KnownPauses {
 }
 
 /// Returns the time until the next read of the pauses, after this number of failed reads in a row. It is zero after one
-/// failure, then 1/32 of the usual time, and doubles with each further failure up to the usual time.
+/// failure, then 1/32 of `between_reads`, and doubles with each further failure up to `between_reads`.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

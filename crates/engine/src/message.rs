@@ -130,7 +130,7 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// Changes the state after something happened to the message. If no transition matches, the state stays the same.
+    /// Changes the message's state in response to what happened. If no transition matches, the state stays the same.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };

@@ -264,8 +264,8 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// Makes a [`Keep`](Self::Keep) whose delay is not set yet. `due` is the time at which a failed retry was due, and
-    /// `reason` is the reason of a dead-letter that could not be sent.
+    /// Makes a [`Keep`](Self::Keep) without a delay, which is set later. `due` is when the failed retry was due, and
+    /// `reason` is the reason for the dead-letter that could not be sent.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,

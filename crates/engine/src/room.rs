@@ -71,7 +71,7 @@ impl Room {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Returns true if little room is left, and `now` is not too soon after the last count to count the messages in
+    /// Returns true if little room is left, and enough time has passed since the last count to count the messages in
     /// flight again.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
