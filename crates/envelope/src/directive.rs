@@ -184,7 +184,8 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Leaves out a message that an earlier one already contains.
+    /// Returns the error's message followed by those of its causes. Leaves out a cause's message if the text already
+    /// contains it.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {

@@ -50,7 +50,8 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the events below, `@` stands for the member. `round_trip.rs` tests the member in any position.
+/// In the events below, `@` stands for the `_retry_metadata` member of an inline envelope. `round_trip.rs` tests that
+/// member at any position.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [

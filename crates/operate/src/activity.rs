@@ -20,9 +20,9 @@ use crate::text::{Piece, Text, Tone};
 /// The changes that operators made to a deployment, as recorded in the handler's log.
 #[derive(Debug, Serialize)]
 pub struct Recorded {
-    /// `None` if the whole log was read.
+    /// The time from which the log was read; `None` if the whole log was read.
     since: Option<Timestamp>,
-    /// Newest first.
+    /// The recorded changes, the newest first.
     changes: Vec<Entry>,
     /// Number of log lines that only a newer version of Comeback can parse.
     newer: u64,
@@ -154,7 +154,7 @@ mod tests {
         ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Returns the result and the notes for the operator.
+    /// Makes a change. Returns its result and the notes for the operator.
     async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
         let Ok(Ended::Done { layout, not_recorded, result, .. }) =
             Planned::of(change).await.unwrap().perform().await

@@ -41,7 +41,7 @@ impl Address {
         which + &self.account_flags()
     }
 
-    /// The AWS CLI takes the same flags.
+    /// Returns the flags that select the region and the profile. The AWS CLI takes the same flags as `comeback`.
     fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }

@@ -1,5 +1,5 @@
-//! The CloudWatch alarms of a deployment. Some of them count the failed events that Lambda drops because it cannot send
-//! them to the retry queue.
+//! The CloudWatch alarms of a deployment. Some of them watch the number of failed events that Lambda drops because it
+//! cannot send them to the retry queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -89,7 +89,7 @@ impl Alarm {
     }
 }
 
-/// `None` if the alarm does not watch this deployment.
+/// Returns what an alarm watches in this deployment; `None` if it watches something else.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -118,8 +118,8 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     watched.max_by_key(rank)
 }
 
-/// The name begins with the retry queue's name, because two deployments may retry different aliases of the same
-/// function.
+/// Returns the name of the alarm that `attach` creates for a function's dropped events. It begins with the retry
+/// queue's name, because two deployments may retry different aliases of the same function.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -139,7 +139,8 @@ const METRIC: &str = "DestinationDeliveryFailures";
 /// CloudWatch's limit on an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// The template and the CDK construct use the same description.
+/// Returns the description of the alarm that `attach` creates for a function. The template and the CDK construct use
+/// the same text for their alarms.
 fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \

@@ -224,7 +224,7 @@ pub struct Function {
     pub configuration: Configuration,
     /// The function's tags. Versions and aliases have no tags of their own.
     pub tags: BTreeMap<String, String>,
-    /// The reason why Lambda could not return the tags; `None` if it did.
+    /// The reason why Lambda did not return the tags; `None` if it did.
     pub tags_error: Option<String>,
     /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
@@ -330,7 +330,7 @@ impl Mapping {
 /// The account's limits on concurrent Lambda invocations in this region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executions {
-    /// The limit for all functions together.
+    /// The maximum number of concurrent invocations of all functions together.
     pub all: u64,
     /// The part of the limit that is shared by the functions without reserved concurrency.
     pub unreserved: u64,
@@ -464,7 +464,7 @@ pub struct LogEvent {
     pub at: Timestamp,
     /// The name of the log stream that contains the line.
     pub stream: String,
-    /// The text of the line.
+    /// The text of the log line.
     pub message: String,
 }
 
@@ -484,9 +484,9 @@ pub struct MetricQuery<'a> {
     pub series: Vec<Series<'a>>,
     /// The length of time that each point covers: a whole number of minutes.
     pub period: Duration,
-    /// The time at which the first point begins.
+    /// The start of the period that the first data point covers.
     pub since: Timestamp,
-    /// The time at which the last point ends.
+    /// The end of the period that the last data point covers.
     pub until: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! `comeback` command lines that an answer suggests to the operator.
+//! `comeback` command lines that are suggested to the operator.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::shown::shown;
 
 macro_rules! command_names {
     ($($name:ident $words:literal,)*) => {
-        /// A subcommand of `comeback` that an answer may suggest.
+        /// A subcommand of `comeback` that may be suggested to the operator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum CommandName {
             $(#[doc = concat!("`", $words, "`")] $name,)*

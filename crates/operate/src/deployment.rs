@@ -104,7 +104,7 @@ pub enum DeploymentName {
 }
 
 impl DeploymentName {
-    /// Names a deployment.
+    /// Creates the name of a deployment from its stack's name or, if it has no stack, from its handler's name.
     pub fn new(stack: Option<String>, handler: &str) -> Self {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }

@@ -21,7 +21,7 @@ pub(crate) enum Batch {
     FailsFor(usize),
     AnswersOnly(usize),
     AnswersTooMuch,
-    /// SQS performs the call, but its answer is lost.
+    /// SQS performs the call, but its response is lost.
     AnswerLost,
     Panics,
     PanicsBeforeItsFuture,
@@ -31,7 +31,7 @@ pub(crate) enum Batch {
 pub(crate) enum Invoke {
     Works,
     Later,
-    /// Lambda accepts the event, but its answer is lost.
+    /// Lambda accepts the event, but the response is lost.
     AnswerLost,
     NotFound,
     TooLarge,
@@ -84,7 +84,8 @@ pub(crate) struct World<'w> {
     pub(crate) copies: RefCell<Vec<Copy>>,
     /// The number of polls for which an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
-    /// The number of invokes, reads of the pauses, and counts that have started but not ended.
+    /// The number of pending calls. Only invocations, reads of the pauses, and counts of messages in flight are
+    /// included.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
     /// What `past_deadline` returned during each call that takes it.
@@ -136,7 +137,7 @@ impl World<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// The deadline passes once `calls` calls have been started.
+    /// Handles a batch. The deadline passes once `calls` calls have been started.
     pub(crate) fn handle_until(
         &self,
         records: &[Record],

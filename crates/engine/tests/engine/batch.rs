@@ -76,7 +76,7 @@ fn the_first_call_guards_invokes() {
     assert_eq!(report.unguarded, None);
 }
 
-/// Takes 2,000 times, in seconds.
+/// Asserts that 2,000 times are spread evenly over the hour that begins at `least`. All times are in seconds.
 fn assert_even_over_an_hour(times: &[u64], least: u64) {
     assert!(times.iter().all(|secs| (least..=least + 3_600).contains(secs)));
     let quarters =
@@ -403,7 +403,7 @@ fn an_unsent_dead_letter_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout in seconds after a dead-letter could not be sent.
+/// Returns the visibility timeout, in seconds, that a message gets if its dead-letter cannot be sent.
 fn hidden(message_id: &str, receive_count: u32) -> u64 {
     let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
     let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };

@@ -70,7 +70,8 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
-/// `None` if the variable `PAUSES` is not set.
+/// Generates a result of reading the pauses parameter. `None` means that the handler's variable `PAUSES` is not set, so
+/// the handler never reads the parameter.
 fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
     let open =
         |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);

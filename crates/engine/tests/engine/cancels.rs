@@ -34,7 +34,8 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Decides half a minute after the cancel request.
+/// Returns true if the record is dead-lettered because of a cancel request that was made half a minute earlier. `more`
+/// holds further members of the request's JSON.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {

@@ -152,7 +152,7 @@ fn unparsed_messages_keep_their_attributes() {
     assert_eq!(attribute(&dead_letter_under(understood, &without_retries()), "RequestID"), None);
 }
 
-/// Not an invocation record, so it is dead-lettered verbatim.
+/// Returns a body of `bytes` bytes that is not an invocation record, so the handler dead-letters it verbatim.
 fn garbage(bytes: usize) -> String {
     "x".repeat(bytes)
 }

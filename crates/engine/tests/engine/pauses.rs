@@ -123,7 +123,8 @@ fn a_pause_does_not_extend_the_retention() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// The last second in which an event is re-invoked.
+/// Returns the last second in which the handler would still retry an event under these pauses, counted from the event's
+/// first failure.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
     let reinvoked = |second: &u64| decided(&record, &policy, pauses, at(*second)) == Seen::Reinvoke(1);

@@ -105,8 +105,8 @@ fn a_mistake_in_the_stack_is_reported_once() {
     );
 }
 
-/// An hour after the first failure, the event is re-invoked in the entry's envelope style. Its message is hidden for
-/// less than an hour, because the entry sets a `MAX_AGE` of two hours.
+/// The entry for `orders` in `POLICIES` sets an envelope style and a `MAX_AGE` of two hours. An hour after the first
+/// failure, the event is re-invoked in that style, and its message is hidden for less than the remaining hour.
 #[test]
 fn a_functions_policy_applies_to_call_and_guard() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();

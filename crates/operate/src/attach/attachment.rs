@@ -37,8 +37,8 @@ pub(crate) struct Attachment {
     /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The characters in the inline policies of the handler's role once it may invoke the function. 0 if `attach` does
-    /// not add this permission.
+    /// The total size, in characters, of the inline policies of the handler's role after the permission to invoke the
+    /// function is added. 0 if `attach` does not add this permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations.
     pub(crate) owner: Option<String>,
@@ -52,8 +52,8 @@ pub(crate) enum ListOwner {
     /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions in this
     /// parameter.
     Parameter { stack: String, value: String },
-    /// The template of a stack that has no parameter `TargetFunctions`. The list changes only when the template is
-    /// changed and deployed.
+    /// The template of a stack that has no parameter `TargetFunctions`. The allow-list changes only when the template
+    /// is changed and deployed.
     Template { stack: String },
     /// The environment variables of a handler that no stack owns.
     Environment,
@@ -198,8 +198,9 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Returns `Template` for a nested stack, because only its parent stack can set its parameters. `stack` is `None`
-    /// if the deployment has no stack, or if its stack was deleted.
+    /// Determines where a deployment's allow-list is set. For a nested stack, this is `Template`, because only its
+    /// parent stack can set its parameters. `stack` is `None` if the deployment has no stack, or if its stack was
+    /// deleted.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {

@@ -32,7 +32,7 @@ pub struct Attachments {
 struct AttachedFunction {
     /// The function as a command's argument: its name, or its ARN if the function is in another account or region.
     function: String,
-    /// `None` if the stack's policy applies.
+    /// The function's own retry policy; `None` if the stack's policy applies.
     #[serde(serialize_with = "in_words")]
     policy: Option<PolicyEntry>,
 }

@@ -202,7 +202,8 @@ impl Attachment {
         }
     }
 
-    /// A deleted function has no running invocations to wait for, and no settings to restore.
+    /// Plans the removal of what a deleted function left in the deployment. Such a function has no running invocations
+    /// to wait for, and no settings to restore.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());

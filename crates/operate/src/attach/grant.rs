@@ -112,7 +112,7 @@ impl Grant {
         self.put(account, &policy).await
     }
 
-    /// If no statement is left, deletes the policy.
+    /// Removes these permissions from the role's policy. Deletes the policy if it contains nothing else.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {
@@ -121,7 +121,8 @@ impl Grant {
         account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
-    /// The total size of the role's inline policies with these permissions, in characters as IAM counts them.
+    /// The total size that the role's inline policies will have once these permissions are added, in characters as IAM
+    /// counts them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
         let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();

@@ -31,7 +31,7 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
-    /// True with `--now`.
+    /// True if the operator used `--now`. `detach` then does not wait for the function's last events.
     pub(crate) at_once: bool,
     /// The reason why events may still be in the retry queue, according to the queue's message counts and the
     /// handler's log. `None` if all events have left, or if there was no need to check.
@@ -135,7 +135,8 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
-/// `log` is `None` if the handler has never run.
+/// Returns the reason why `detach` must wait for the function's events, or `None` if it need not wait. `log` is `None`
+/// if the handler has never run.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),

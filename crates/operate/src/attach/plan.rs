@@ -293,8 +293,8 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Each call reads the account again, so the plan reflects the changes of this run and of others. The plan for each
-    /// function assumes that the earlier functions are already on the allow-list.
+    /// Reads the account and plans the changes. The plan for each function assumes that the earlier functions are
+    /// already on the allow-list. Every call reads the account again, so a new plan reflects all changes made so far.
     async fn read(&self) -> Result<AttachPlan, Failure> {
         let operator = &self.operator;
         let deployment = operator.deployment().await?;
@@ -376,7 +376,8 @@ impl RouteFailures {
         Ok(())
     }
 
-    /// A single edit changes the list for all functions, because CloudFormation accepts only one update at a time.
+    /// Changes the allow-list for all functions in a single edit, because CloudFormation accepts only one update at a
+    /// time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         if interrupt.is_raised() {

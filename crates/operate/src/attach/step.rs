@@ -185,7 +185,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Skips tags that the function does not have.
+    /// Adds a step that removes the tags with these keys. Skips keys that the function does not have.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
@@ -223,7 +223,8 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Does nothing for an edit of the allow-list, because a single edit is made for all functions.
+    /// Performs this step. Does nothing if the step edits the allow-list, because a single edit is made for all
+    /// functions.
     pub(crate) async fn make(
         &self,
         account: &Account,

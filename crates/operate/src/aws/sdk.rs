@@ -44,7 +44,8 @@ use crate::failure::Failure;
 pub use connect::SdkAws;
 
 trait Or<T, E> {
-    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`. `of` is its resource.
+    /// Converts an SDK error to a [`Failure`]. `action` is the call's IAM action, such as `sqs:GetQueueAttributes`, and
+    /// `of` is the resource.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
     /// Like `or_failure`, but returns `None` if the resource does not exist, which `gone` detects from the error.

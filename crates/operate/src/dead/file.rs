@@ -30,7 +30,8 @@ const WRITTEN_AT_ONCE: usize = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredDeadLetter {
     pub(super) message_id: String,
-    /// In milliseconds since the epoch. An import ignores it, because SQS sets a new time.
+    /// The time when the message was sent, in milliseconds since the epoch. An import ignores this time, because SQS
+    /// sets a new one.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,

@@ -17,7 +17,7 @@ use crate::text::{Piece, Text};
 /// The maximum number of groups. It is needed because functions can report any string as an error's type. Once it is
 /// reached, dead-letters that fit no existing group are counted together in an extra group.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// In characters. Longer error types, messages and details are cut.
+/// The maximum length of an error's type, of its message and of its details, in characters. Longer texts are cut.
 pub(super) const LONGEST_ERROR: usize = 256;
 /// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
@@ -34,13 +34,13 @@ pub struct Alike {
     pub error_type: Option<String>,
     /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if it has none.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could, or if
-    /// the messages name an error.
+    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could parse
+    /// them, or if the last error's type or message is known.
     pub detail: Option<String>,
 }
 
 impl Alike {
-    /// The extra group once there are [`MOST_GROUPS`] groups.
+    /// The group for all dead-letters that fit no existing group once there are [`MOST_GROUPS`] groups.
     pub(super) const OTHER: Self =
         Self { reason: "other", target: None, error_type: None, error_message: None, detail: None };
 
@@ -182,7 +182,7 @@ pub(super) struct RowValues<'l> {
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message, or the reason's details if the error has no message.
+    /// The last error's message or, if there is none, details of why the event was dead-lettered.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,

@@ -73,7 +73,7 @@ pub fn check(file: &Path) -> Result<(), Failure> {
 #[derive(Default)]
 struct Count {
     new: u64,
-    /// Sent by earlier imports.
+    /// The number of dead-letters in the file that earlier imports have already sent.
     before: u64,
     is_cut_off: bool,
 }
@@ -260,7 +260,7 @@ const QUEUE: &str = "queue ";
 /// The content of the `.done` file.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the queue. `None` if no dead-letter has been sent yet.
+    /// The ARN of the dead-letter queue to which the file is imported. `None` if no import has begun.
     queue: Option<String>,
     /// The original message ids.
     ids: HashSet<String>,

@@ -41,8 +41,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The filter's flags for the [`Activity`] that records a change. `--key` is left out because the record has it
-    /// elsewhere. The values of `--payload` are private.
+    /// The filter's flags, for the [`Activity`] that records a change. Leaves out `--key`, which the record has
+    /// elsewhere, and the values of `--payload`, which are private.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -99,7 +99,8 @@ pub(super) struct Picked {
     pub(super) pace: Pace,
     #[serde(skip)]
     note: Option<String>,
-    /// The key may be truncated. `None` unless the plan has exactly one dead-letter.
+    /// The event key of the only dead-letter in the plan, possibly truncated. `None` if the plan does not have exactly
+    /// one dead-letter, or if its key is unknown.
     #[serde(skip)]
     key: Option<String>,
 }
@@ -197,9 +198,9 @@ impl Picked {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct DeadLetterOutcome {
-    /// Copied and then deleted.
+    /// The number of dead-letters that were redriven, discarded or imported.
     pub(super) done: u64,
-    /// Left unchanged, by problem.
+    /// The number of dead-letters that were left unchanged, for each reason.
     pub(super) left: BTreeMap<String, u64>,
     pub(super) not_deleted: Option<NotDeleted>,
     /// The reason why some of the plan's dead-letters may not have been received.
@@ -211,7 +212,7 @@ pub(super) struct DeadLetterOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
-    /// The reason for the first of them.
+    /// The reason why the first of these dead-letters was not deleted.
     pub(super) why: String,
 }
 

@@ -15,7 +15,7 @@ use crate::text::Text;
 
 /// The only function on the allow-list, with every qualifier.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The initial time.
+/// The time on the simulated account's clock when the account is created.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
 /// A sample dead-letter.

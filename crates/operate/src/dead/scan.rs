@@ -20,7 +20,7 @@ use crate::operator::{Operator, Progress};
 
 /// The number of dead-letters to receive at once, in concurrent calls for ten each.
 pub(super) const ROUND: usize = 80;
-/// SQS's limit for one receive call.
+/// The maximum number of messages that SQS returns from one receive call.
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The wait time of a receive: the shortest long poll. A short poll would query only some of SQS's servers.
 const WAIT: Duration = Duration::from_secs(1);
@@ -30,7 +30,8 @@ const MOST_HIDDEN: usize = 110_000;
 /// A scan ends after this many consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// Before a scan makes more dead-letters than this visible again, it tells the operator, because that takes a while.
+/// If a scan must make more than this number of dead-letters visible again, it first tells the operator that this takes
+/// a while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -71,8 +72,8 @@ pub struct Read {
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time when all of them will be visible again, if the other reader has already ended. SQS does not report
-    /// when they were hidden, so a later check gives a later time.
+    /// The time when all these dead-letters will be visible again, if the reader that hid them has already stopped. SQS
+    /// does not report when they were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 

@@ -18,9 +18,9 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// In bytes. Longer keys are cut.
+/// The maximum size of a key in a snapshot, in bytes. Longer keys are cut.
 const MOST_OF_A_KEY: usize = 120;
-/// In bytes. Longer error messages are cut.
+/// The maximum size of an error message in a snapshot, in bytes. Longer messages are cut.
 const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions that an error names.
 const MOST_NAMED: usize = 20;
@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub(super) described: Vec<Described>,
     /// When the newest dead-letter in the queue was sent, according to SQS's clock.
     pub(super) newest: Timestamp,
-    /// Oldest first.
+    /// The dead-letters in the snapshot, the oldest first.
     rows: Vec<Row>,
     /// The values that all rows of a group share, by group number.
     kinds: Vec<Alike>,
@@ -56,7 +56,8 @@ pub struct Row {
     pub message_id: Box<str>,
     /// The event's key, truncated to 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message, or the reason's details if the error has no message. Truncated to 140 bytes.
+    /// The last error's message or, if there is none, details of why the event was dead-lettered. Truncated to 140
+    /// bytes.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -92,7 +93,7 @@ impl Selection {
 /// The functions of all dead-letters that the scan read, including those that do not match the filter.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The first twenty, for error messages.
+    /// The names of the first twenty functions that the scan found, for error messages.
     functions: BTreeSet<String>,
     has_target: bool,
 }
@@ -114,7 +115,8 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Scans the queue for dead-letters that match a filter. `describe` limits [`Self::described`].
+    /// Scans the queue for dead-letters that match a filter. Describes only the first `describe` of them, in
+    /// [`Self::described`].
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,

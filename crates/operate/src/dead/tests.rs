@@ -25,7 +25,8 @@ use crate::deployment::queue::HIDDEN_FOR;
 
 /// The number of random histories. Each has its own dead-letters, filter, pace and faults, and up to a dozen kills.
 const HISTORIES: u64 = 300;
-/// Fewer than [`HISTORIES`], because each step waits for the disk.
+/// The number of random histories that a test with files runs. It is smaller than [`HISTORIES`], because each change in
+/// such a history waits for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 struct History {
@@ -36,8 +37,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of sends without an answer, plus the number of deletions that failed or had no answer. Each may
-    /// explain one duplicate.
+    /// The number of sends that got no response, plus the number of deletions that failed or got no response. Each of
+    /// them may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -86,8 +87,7 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly. Each run except the last may be killed at a random call. Returns the
-    /// number of kills.
+    /// Plans and performs a change. Returns its result, or `None` if nothing was done at all.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -124,7 +124,8 @@ impl History {
     }
 }
 
-/// Plans and performs a change. `None` if it failed or its plan was out of date: nothing was done.
+/// Plans and performs a change. Returns `None` if nothing was done, because the change failed or its plan was out of
+/// date.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),

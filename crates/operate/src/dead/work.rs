@@ -11,7 +11,7 @@ use crate::dead::scan::{Scan, ScanEnd, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// Stores dead-letters in a queue or a file, so that they can be deleted.
+/// Stores dead-letters in another queue or in a file. They can then be deleted from the dead-letter queue.
 pub(super) trait Action {
     /// The input for one dead-letter, such as the message to send.
     type Prepared;
@@ -22,8 +22,9 @@ pub(super) trait Action {
     /// Performs the action. `Ok` means that the dead-letter is stored elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` that were stored, because they stay in the queue. Returns true on
-    /// success. By default, nothing can be undone: a consumer may already have received the messages.
+    /// Undoes the action for the last `dead_letters` dead-letters, because they could not be deleted from the
+    /// dead-letter queue. Returns true on success. By default, nothing can be undone: a consumer may already have
+    /// received the messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
         false
     }
@@ -34,7 +35,7 @@ pub(super) struct NotDone {
     pub(super) why: String,
     /// True if the action would fail for all other dead-letters too.
     pub(super) for_all: bool,
-    /// True if the dead-letter may be stored elsewhere despite the failure.
+    /// True if, despite the failure, a copy of the dead-letter may exist.
     pub(super) may_be_elsewhere: bool,
 }
 

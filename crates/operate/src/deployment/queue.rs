@@ -107,7 +107,7 @@ impl Depth {
         Ok(Self { visible, in_flight, delayed })
     }
 
-    /// The number of all messages.
+    /// The total number of messages: visible, hidden and delayed.
     pub const fn total(&self) -> u64 {
         self.visible + self.in_flight + self.delayed
     }
@@ -116,7 +116,7 @@ impl Depth {
 /// A customer-managed KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// The key's ARN. If the key does not exist, the queue's attribute `KmsMasterKeyId`.
+    /// The key's ARN, or the value of the queue's attribute `KmsMasterKeyId` if the key does not exist.
     pub arn: String,
     /// The key's state, such as `Enabled`. `None` if the key does not exist.
     pub state: Option<String>,

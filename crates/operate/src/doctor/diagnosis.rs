@@ -51,7 +51,7 @@ impl Diagnosis {
             }
     }
 
-    /// One line with the number of findings by outcome and the names of the broken ones.
+    /// One line with the number of findings for each outcome, and the names of the findings whose outcome is `broken`.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
         let warnings = counted(count(CheckOutcome::Warning), "warning", "warnings");

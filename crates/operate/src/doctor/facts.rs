@@ -37,14 +37,14 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
-    /// `None` if the log group does not exist yet.
+    /// The handler's log group; `None` if it does not exist yet.
     pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     pub(crate) unreadable_pauses: Option<UnreadablePauses>,
     pub(crate) rights: HandlerRights,
-    /// Empty if no stack owns the deployment.
+    /// The parameters of the stack that owns the deployment; empty if no stack owns it.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<CheckedFunction>,
     /// An error if the functions that match the allow-list's patterns could not be listed.
@@ -55,14 +55,15 @@ pub(crate) struct Facts {
 pub(crate) struct UnreadablePauses {
     pub(crate) parameter: String,
     pub(crate) problem: String,
-    /// True if a newer version of Comeback wrote the text.
+    /// True if a newer version of Comeback wrote the parameter's text.
     pub(crate) is_newer: bool,
-    /// The number of the newest readable version. `None` if SSM keeps none.
+    /// The number of the parameter's newest readable version. `None` if SSM keeps no readable version.
     pub(crate) last_readable: Option<i64>,
 }
 
 impl UnreadablePauses {
-    /// `None` if the parameter's current text is readable.
+    /// Reads the problem with the current text of the pauses parameter, and the number of the newest version without a
+    /// problem. `None` if the current text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
@@ -94,7 +95,7 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Leaves out functions that read SQS directly, unless they are also attached or on the allow-list.
+    /// Removes functions from the facts if they read SQS directly and are neither attached nor on the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {

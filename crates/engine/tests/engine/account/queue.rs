@@ -41,7 +41,7 @@ impl<T: Clone> Queue<T> {
         message_id
     }
 
-    /// A standard queue may deliver a hidden message too.
+    /// Receives the message at this index, even if it is hidden: a standard queue may deliver a hidden message.
     pub(crate) fn receive(&mut self, now: Timestamp, place: usize) -> Message<T> {
         let message = &mut self.messages[place];
         message.receive_count += 1;
@@ -64,7 +64,7 @@ impl<T: Clone> Queue<T> {
         &self.messages
     }
 
-    /// May be in the past; `None` if the queue is empty.
+    /// Returns the earliest time at which a message is visible, which may be in the past. `None` if the queue is empty.
     pub(crate) fn next_visible(&self) -> Option<Timestamp> {
         self.messages.iter().map(|message| message.visible).min()
     }

@@ -117,7 +117,8 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// Each function has failed on one event, all at the same moment.
+    /// Returns the state in which each of these functions has failed on one event. All events failed at the same
+    /// moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -342,7 +343,8 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// A delivery does not count, because its message is still in the queue.
+/// Returns the number of copies of an event: messages in the queue, accepted retries, successes and dead-letters.
+/// Received messages are not counted again, because they are still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();

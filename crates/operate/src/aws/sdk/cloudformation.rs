@@ -49,7 +49,7 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Keeps the template and the other parameters.
+/// Completes a call that changes one parameter of a stack. Keeps the template and all other parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

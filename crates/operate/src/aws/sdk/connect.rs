@@ -270,7 +270,8 @@ mod tests {
         }
     }
 
-    /// `config` is the content of the configuration file.
+    /// Tries to get credentials from a profile, and returns the text of the error. `config` is the content of the
+    /// configuration file.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[

@@ -4,7 +4,8 @@ use std::str::Utf8Error;
 
 use percent_encoding::percent_decode_str;
 
-/// IAM percent-encodes the document, but some local stand-ins for IAM do not.
+/// Decodes a policy document from IAM, which percent-encodes it. Returns plain JSON unchanged, because some local
+/// stand-ins for IAM do not encode the document.
 pub(super) fn document(text: &str) -> Result<String, Utf8Error> {
     if text.trim_start().starts_with('{') {
         return Ok(text.to_owned());

@@ -21,7 +21,8 @@ use crate::failure::Failure;
 const MOST_OF_A_RECEIVE: usize = 10;
 /// The maximum number of concurrent calls that send or delete messages.
 pub(super) const AT_ONCE: usize = 8;
-/// Larger than [`AT_ONCE`], because a command may have to hide 100,000 messages, ten in each call.
+/// The maximum number of concurrent calls that hide messages. It is larger than [`AT_ONCE`], because a command may have
+/// to hide 100,000 messages, ten in each call.
 pub(super) const HIDING: usize = 16;
 
 pub(super) async fn receive(
@@ -71,7 +72,8 @@ fn attribute(value: MessageAttributeValue) -> MessageAttribute {
     }
 }
 
-/// Calls `paused` before each pause that SQS requests.
+/// Performs a batch operation on any number of entries, and returns the result of each entry. Calls `paused` before
+/// each pause that SQS requests.
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,

@@ -180,7 +180,8 @@ impl SimulatedAws {
     }
 }
 
-/// For some services, the code ends with `Exception`.
+/// Returns the error code with which the action's service denies a call. For some services, the code ends with
+/// `Exception`.
 fn code(action: &str) -> &'static str {
     match action.split(':').next() {
         Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",

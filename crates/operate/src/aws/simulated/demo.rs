@@ -19,7 +19,7 @@ const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
 struct Player {
     name: &'static str,
     defect: Defect,
-    /// For the bar at the top of each page.
+    /// A short description of the defect, such as `throttled`, for the bar at the top of each page.
     words: &'static str,
     /// The age of the function's defect when the demonstration starts.
     broken_for: Duration,
@@ -157,7 +157,8 @@ impl Demo {
     }
 }
 
-/// `orders` is already attached. One alarm loses its actions, so that the doctor finds a problem.
+/// Adds the demonstration's functions and policies to the account. The function `orders` is already attached. One alarm
+/// loses its actions, so that the doctor finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

@@ -60,7 +60,8 @@ impl Function {
         self.qualifiers.insert(qualifier.to_owned(), Configuration { arn, ..self.configuration.clone() });
     }
 
-    /// `None` if the function has no such version or alias.
+    /// Returns the configuration of the function or, with a `qualifier`, of that version or alias. `None` if the
+    /// function has no such version or alias.
     pub(super) fn configuration(&self, qualifier: Option<&str>) -> Option<Configuration> {
         match qualifier {
             None => Some(self.configuration.clone()),

@@ -1,4 +1,4 @@
-//! Facts about functions that read SQS directly with `comeback-sqs`. They need no deployment.
+//! Facts about functions that read SQS directly with `comeback-sqs`. Such functions need no Comeback deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -25,13 +25,13 @@ const SHORTEST_AGE: Duration = Duration::from_secs(60);
 pub(crate) struct Consumer {
     /// The function's name as an operator types it. The queue's name follows if the function reads several queues.
     pub(crate) name: String,
-    /// Without a qualifier.
+    /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
     pub(crate) timeout: Duration,
     pub(crate) mapping: Mapping,
     pub(crate) queue: Result<Named, Failure>,
     pub(crate) max_age: MaxAge,
-    /// `None` if the function's environment variables do not name a dead-letter queue.
+    /// The dead-letter queue that the function's environment variables name; `None` if they do not name one.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
     /// The permission of the function's role to hide messages.
     pub(crate) hide: Rights,
@@ -53,9 +53,9 @@ pub(crate) struct ReadQueue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     Set(Duration),
-    /// Not set. The default of `comeback-sqs` applies.
+    /// The variable is not set, so the default of `comeback-sqs` applies.
     Default,
-    /// Invalid. `comeback-sqs` refuses to start.
+    /// The variable has this invalid value, so `comeback-sqs` refuses to start.
     Refused(String),
 }
 

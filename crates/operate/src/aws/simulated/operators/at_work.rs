@@ -74,7 +74,7 @@ struct Working {
     had_fault: Rc<Cell<bool>>,
 }
 
-/// True if a command can continue.
+/// The waker of a simulated command. It contains true if the command can continue.
 struct Awake(AtomicBool);
 
 impl Wake for Awake {
@@ -228,7 +228,7 @@ fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// `entries` is 0 for a call that is not a batch call.
+/// Draws a fault for a call with `entries` batch entries. `entries` is 0 if the call is not a batch call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,

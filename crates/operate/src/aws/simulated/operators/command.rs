@@ -63,7 +63,7 @@ pub(super) enum Ending {
 }
 
 impl SimulatedChange {
-    /// 0 if the command selects no events by key.
+    /// The number of events that the change selects by key; 0 if it selects none by key.
     pub(super) const fn keys(self) -> usize {
         match self {
             Self::Retry(_, Selection::Keys(count)) | Self::Cancel(Selection::Keys(count)) => count,
@@ -71,7 +71,8 @@ impl SimulatedChange {
         }
     }
 
-    /// A request with [`Selection::Keys`] selects the events with these keys.
+    /// Makes the change as the given operator. A request with [`Selection::Keys`] selects the events with the given
+    /// keys.
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
         let request = |operator, ask, selection| {
