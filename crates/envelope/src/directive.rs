@@ -184,7 +184,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Returns the error's message followed by those of its causes. Leaves out a cause's message if the text already
+    /// Returns the error's message followed by those of its causes. Leaves out a cause's message if the result already
     /// contains it.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);

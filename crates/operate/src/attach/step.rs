@@ -185,7 +185,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Adds a step that removes the tags with these keys. Skips keys that the function does not have.
+    /// Adds a step that removes the function's tags with these keys. Skips keys that the function does not have.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();

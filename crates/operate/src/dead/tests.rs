@@ -87,7 +87,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change. Returns its result, or `None` if nothing was done at all.
+    /// Plans and performs a change repeatedly. Each run except the last may be killed at a random call. Returns the
+    /// number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -124,8 +125,7 @@ impl History {
     }
 }
 
-/// Plans and performs a change. Returns `None` if nothing was done, because the change failed or its plan was out of
-/// date.
+/// Plans and performs a change. Returns its result, or `None` if nothing was done at all.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),

@@ -157,8 +157,8 @@ impl Demo {
     }
 }
 
-/// Adds the demonstration's functions and policies to the account. The function `orders` is already attached. One alarm
-/// loses its actions, so that the doctor finds a problem.
+/// Adds the demonstration's functions and policies to the account, in which `orders` is already attached. Removes one
+/// alarm's actions, so that the doctor finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {
