@@ -84,8 +84,7 @@ pub(crate) struct World<'w> {
     pub(crate) copies: RefCell<Vec<Copy>>,
     /// The number of polls for which an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
-    /// The number of pending calls. Only invocations, reads of the pauses, and counts of messages in flight are
-    /// included.
+    /// The number of pending calls that invoke a function, read the pauses or count messages.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
     /// What `past_deadline` returned during each call that takes it.

@@ -112,7 +112,7 @@ impl Grant {
         self.put(account, &policy).await
     }
 
-    /// Removes these permissions from the role's policy. Deletes the policy if it contains nothing else.
+    /// Removes the grant's permissions from the role's policy. Deletes the policy if it contains nothing else.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {
@@ -121,8 +121,8 @@ impl Grant {
         account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
-    /// The total size that the role's inline policies will have once these permissions are added, in characters as IAM
-    /// counts them.
+    /// The total size that the role's inline policies will have once the grant's permissions are added, in characters
+    /// as IAM counts them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
         let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();

@@ -72,8 +72,8 @@ pub struct Read {
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time when all these dead-letters will be visible again, if the reader that hid them has already stopped. SQS
-    /// does not report when they were hidden, so a later check gives a later time.
+    /// The time when all hidden dead-letters will be visible again, if the reader that hid them has already stopped.
+    /// SQS does not report when they were hidden, so a later check gives a later time.
     pub until: Timestamp,
 }
 
