@@ -2,7 +2,7 @@
 
 use crate::text::Text;
 
-/// The reason why a question has no answer, or why a change was not made.
+/// The reason why a command failed, with the command's exit code.
 ///
 /// ```
 /// use comeback_operate::Failure;

@@ -62,7 +62,8 @@ pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns true if an entry of the allow-list names this function, with or without a qualifier. A pattern does not.
+/// Returns true if an entry of the allow-list names this function, with or without a qualifier. A pattern that matches
+/// the function does not count.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }

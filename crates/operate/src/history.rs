@@ -17,8 +17,8 @@ const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Counts for the last 3 hours and the last 24 hours. CloudWatch is a few minutes behind, so the last step of each
-/// window is incomplete.
+/// The numbers of messages that arrived, were retried or were dead-lettered in the last 3 hours and in the last 24
+/// hours. CloudWatch is a few minutes behind, so the newest counts are incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     at: Timestamp,
@@ -26,10 +26,10 @@ pub struct History {
     last_24_hours: Window,
 }
 
-/// Counts in steps of equal length. A count is `None` if CloudWatch has no data.
+/// Counts of messages in time steps of equal length. A count is `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
-    /// The start of the first step.
+    /// The time at which the first time step begins.
     from: Timestamp,
     step_seconds: u64,
     /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.
@@ -43,7 +43,7 @@ struct Window {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Counts {
     total: u64,
-    /// For each step, oldest first.
+    /// The number of messages in each time step, oldest first.
     counts: Vec<u64>,
 }
 

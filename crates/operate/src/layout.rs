@@ -1,5 +1,5 @@
-//! The layout of a command's output. A question or a change describes it once, and both the `comeback` command and the
-//! console draw it.
+//! The layout of a command's output. Each command describes its layout once. Both the command line and the console draw
+//! it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::numbers::grouped;
 use crate::text;
 use crate::text::Text;
 
-/// The output of a question or a change: its blocks, from top to bottom.
+/// The layout of a command's output: its blocks, from top to bottom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout(pub Vec<Block>);
 
@@ -66,38 +66,39 @@ pub struct Column {
 /// A title with text beside it: `Waiting` with `12 events`, for example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The title, such as `Waiting`.
+    /// The title of the fact, such as `Waiting`.
     pub title: &'static str,
-    /// A count at the start of the text, and the separator after it. It is drawn in the [tone](Text::tone) of the
-    /// first line.
+    /// A number at the start of the text, and the separator after it. The number is drawn in the [tone](Text::tone) of
+    /// the text's first line.
     pub count: Option<(u64, &'static str)>,
-    /// The text after the count, on one or more lines.
+    /// The text beside the title, in one or more lines. If the fact has a count, the first line follows the count.
     pub lines: Vec<Text>,
 }
 
 /// A chart of counts over time, in steps of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The start of the first step.
+    /// The start of the first time step in the chart.
     pub from: Timestamp,
-    /// The length of a step.
+    /// The length of each time step in the chart.
     pub step: Duration,
-    /// The lines of the chart. Each has a name, such as `arrived`, and a count for each step.
+    /// The lines of the chart. Each has a name, such as `arrived`, and one count for each time step of the chart.
     pub lines: Vec<(&'static str, Vec<u64>)>,
 }
 
 impl Fact {
-    /// A fact without a count.
+    /// Creates a fact, which is a title with text beside it. The text does not begin with a count.
     pub fn new(title: &'static str, lines: Vec<Text>) -> Self {
         Self { title, count: None, lines }
     }
 
-    /// A fact with a count. `rest` follows after a separator such as `, `, unless it is empty.
+    /// Creates a fact, which is a title with text beside it. The text begins with a count. `rest` follows after a
+    /// separator such as `, `, unless it is empty.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// The lines of the text, with the count.
+    /// Returns the lines of text beside the title. If the fact has a count, the first line begins with it.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
@@ -106,7 +107,8 @@ impl Fact {
         lines
     }
 
-    /// The separator and the text after the count on the first line. Empty if nothing follows the count.
+    /// Returns the part of the text's first line that follows the count: the separator and the words after it. Empty if
+    /// nothing follows the count.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
@@ -117,17 +119,17 @@ impl Fact {
 }
 
 impl Series {
-    /// The number of steps.
+    /// Returns the number of time steps in the chart.
     pub fn steps(&self) -> usize {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }
 
-    /// The start of a step. Steps are numbered from 0.
+    /// Returns the start of one of the chart's time steps, which are numbered from 0.
     pub fn at(&self, step: usize) -> Timestamp {
         self.from.saturating_add(self.step * step as u32)
     }
 
-    /// The length of all steps together.
+    /// Returns the length of time that the whole chart covers.
     pub fn length(&self) -> Duration {
         self.step * self.steps() as u32
     }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// key.
 const LONGEST: usize = 256;
 
-/// The log levels without INFO lines.
+/// The log levels at which the handler writes no INFO lines.
 pub(crate) const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 impl<'a> LogFilter<'a> {
@@ -52,7 +52,7 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// `None` unless the line is about an event.
+/// Parses a line of the handler's log. Returns `None` unless the line is about an event.
 pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }

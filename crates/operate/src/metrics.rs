@@ -1,4 +1,4 @@
-//! Counts from CloudWatch's metrics.
+//! Reads counts of messages, invocations and dropped failures from CloudWatch's metrics.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl LastHour {
 pub struct Dropped {
     /// Failures dropped in the last 24 hours.
     pub in_24_hours: u64,
-    /// Failures dropped in the last 14 days, the longest that any event waits.
+    /// Failures dropped in the last 14 days. No event waits longer than that.
     pub in_14_days: u64,
 }
 

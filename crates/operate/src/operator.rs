@@ -1,4 +1,4 @@
-//! [`Operator`]: the context in which a question is asked or a change is made.
+//! [`Operator`]: the account and the deployment that a command works on, and the means to follow and stop its work.
 
 use std::fmt;
 use std::rc::Rc;
@@ -75,7 +75,7 @@ impl Operator {
 
 /// Shows the progress of work that takes a long time.
 pub trait Follow: fmt::Debug {
-    /// Shows the progress of a stage. A different unit than before begins a new stage.
+    /// Shows the progress of a stage of the work. A new stage begins when the unit changes.
     fn progress(&self, progress: Progress);
 
     /// Announces the next action, such as hiding dead-letters from other consumers.
@@ -85,15 +85,15 @@ pub trait Follow: fmt::Debug {
 /// The progress of one stage of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of finished units.
+    /// The number of items, such as dead-letters, that the work has finished.
     pub done: u64,
-    /// The total number of units, if known.
+    /// The total number of items in this stage of the work, if known.
     pub of: Option<u64>,
-    /// The unit of both numbers, such as `dead-letters`.
+    /// The unit in which `done` and `of` are counted, such as `dead-letters`.
     pub unit: &'static str,
 }
 
-/// Shows nothing.
+/// Ignores all reports of progress, for work that nobody follows.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 

@@ -17,7 +17,7 @@ pub const STREAM: &str = "operators";
 /// The `action` of an operator's log line. The handler's lines never have it.
 const ACTION: &str = "operator";
 const VERSION: u64 = 1;
-/// The maximum length of each list in a line.
+/// The maximum number of entries in each list of an operator's log line: its flags, its functions and its keys.
 const MOST_NAMED: usize = 20;
 
 /// A change, as an operator's log line describes it.

@@ -123,7 +123,8 @@ impl PauseRetries {
         self.operator.account.place.user()
     }
 
-    /// `None` if another operator has changed the pause since the plan was made.
+    /// Writes the planned pause to the SSM parameter. Returns `None` if another operator has changed the target's pause
+    /// since the plan was made.
     async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let (deployment, open) = (&plan.deployment, plan.open());
@@ -170,7 +171,8 @@ impl PausePlan {
 }
 
 impl Plan for PausePlan {
-    /// The times are left out, because the pause starts when the operator confirms the plan.
+    /// Identifies the plan by its target and that target's open pause. The times of the planned pause are left out,
+    /// because it starts when the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, self.open()))
     }

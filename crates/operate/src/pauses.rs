@@ -37,7 +37,8 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Fails if the text contains `{{`, which SSM treats as a reference to another parameter.
+/// Validates a text for the SSM parameter, such as the reason for a pause. Fails if the text contains `{{`, which SSM
+/// treats as a reference to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());

@@ -126,8 +126,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every execution environment of the handler has read an entry that was written at time `at`. An
-/// environment that has not would hide a recalled message again until its old due time.
+/// Waits until every execution environment of the handler has read an entry of the SSM parameter that was written at
+/// `at`. An environment that had not read the entry would hide a recalled message again until its old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {

@@ -326,8 +326,8 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
 }
 
 impl Plan for RequestPlan {
-    /// The number of events is not part of the identity, because a request applies to all events that have failed so
-    /// far.
+    /// Identifies the plan by the events that the operator selected: their target, errors and keys. The number of
+    /// events is left out, because a request applies to all events that have failed so far.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }

@@ -63,7 +63,7 @@ pub struct Status {
     mapping: Option<MappingState>,
     /// The open pauses. `None` if the handler reads no pauses, or if the pauses could not be read.
     pub pauses: Option<Vec<OpenPause>>,
-    /// `None` if `pauses` is `None`.
+    /// The requests in force, which retry or cancel events. `None` if `pauses` is `None`.
     requests: Option<Vec<RequestInForce>>,
     pauses_problem: Option<String>,
     pauses_nearly_full: Option<String>,
@@ -79,9 +79,9 @@ pub struct Status {
 /// An entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The entry's pattern.
+    /// The pattern of the functions to which this entry of `POLICIES` applies.
     functions: String,
-    /// The values that the entry sets, by variable.
+    /// The settings in this entry of `POLICIES`: each variable's name with its value.
     settings: BTreeMap<String, String>,
 }
 
@@ -172,7 +172,8 @@ impl Status {
         of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
     }
 
-    /// The reason why nothing is retried, or why this is unknown. `None` if events are retried.
+    /// Returns the reason why no events are retried, or why it is unknown whether they are. `None` if events are
+    /// retried.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
@@ -269,7 +270,8 @@ struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if every dead-letter was received. Otherwise, the queue may contain an older dead-letter.
+    /// True if this is surely the oldest dead-letter, because every dead-letter was received. If false, the queue may
+    /// contain an older one.
     is_exact: bool,
 }
 

@@ -49,7 +49,7 @@ pub enum Piece {
     Moment {
         /// The point in time in words, such as `2m 5s ago`.
         shown: String,
-        /// The exact point in time.
+        /// The exact time that `shown` puts into words.
         at: Timestamp,
     },
     /// A `comeback` command.

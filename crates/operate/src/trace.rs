@@ -233,7 +233,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// `lines` holds the time, in seconds, and the fields of each log line.
+    /// Builds a trace of one event for tests. `lines` holds the time, in seconds, and the fields of each log line.
     pub(crate) fn trace(lines: &[(u64, Value)], end: StoryEnd, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();

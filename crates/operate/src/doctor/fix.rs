@@ -45,8 +45,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces it. After its deletion is cancelled, a key must also
-/// be enabled; the doctor suggests that in its next run.
+/// The command that makes a queue's key usable again, or replaces the key. If the command cancels the deletion of a
+/// key, the key is still disabled; the next run of the doctor then suggests enabling it.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -185,8 +185,8 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// The command that attaches a function or repairs its attachment. It moves the function here if another deployment
-/// retries it.
+/// The command that attaches a function or repairs its attachment. If another deployment retries the function, the
+/// command moves it to this deployment.
 pub(crate) fn attach(attachment: &Attachment) -> Text {
     let Attachment { deployment, target, .. } = attachment;
     let (arn, home) = (target.invoked_arn(), &deployment.handler_arn);
@@ -202,7 +202,7 @@ pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }
 
-/// `arn` may have a qualifier.
+/// The command that detaches a function from the deployment. `arn` may have a qualifier.
 pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
     let name = command_name(arn, &facts.deployment.handler_arn);
     facts.deployment.command(CommandName::Detach, [name]).into()

@@ -17,12 +17,13 @@ use crate::deployment::find::resources;
 use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped};
 use crate::failure::Failure;
 
-/// The logical id in `template.yaml`.
+/// The logical id of the example function in `template.yaml`.
 const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
 /// Extra time for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// If the event may take longer, the probe is skipped: nobody would watch the terminal for that long.
+/// The longest time that the probe may take. If the event's retry may come later than this, the probe is skipped:
+/// nobody would watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 /// The log is searched from this long before the event was sent, because clocks may differ.

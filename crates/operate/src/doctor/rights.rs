@@ -14,7 +14,8 @@ use crate::rights::{Right, Rights, in_words, missing};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges the permission of the handler's role that this check is about.
+/// Judges whether the handler's role has the permissions that one of the doctor's checks requires. `check` is the
+/// number of the check, such as `CB030`.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -89,10 +90,10 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Checks that the handler may invoke the function. The usual fix is `attach` with its step
-/// [`Attachment::allow_invoking`]. The fix is a policy of its own if the function is not attached, or if `attach`
-/// might fail because a stack owns the handler's role. While a function is being detached, its waiting events still
-/// need the permission, but `attach` would attach the function again.
+/// Checks that the handler may invoke the function. The usual fix is to run `attach`, because its step
+/// [`Attachment::allow_invoking`] adds the permission. If the function is not attached, or if `attach` might fail
+/// because a stack owns the handler's role, the fix is to add a separate policy to the role. A function that is being
+/// detached still needs the permission for its waiting events, but `attach` would attach it again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";

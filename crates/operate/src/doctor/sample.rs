@@ -53,12 +53,12 @@ pub(crate) fn healthy() -> Facts {
 }
 
 impl Facts {
-    /// The attachment of `orders`.
+    /// Returns the attachment of the sample's only function, `orders`.
     pub(crate) fn attachment(&mut self) -> &mut Attachment {
         &mut self.functions[0].attachments[0]
     }
 
-    /// The settings of `orders`.
+    /// Returns the settings for asynchronous invocations of the sample's only function, `orders`.
     pub(crate) fn settings(&mut self) -> &mut InvokeSettings {
         self.attachment().target.invoke_settings.entry(None).or_default()
     }

@@ -92,7 +92,8 @@ fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// The spread of a pause that ends at `end` without a new spread.
+/// Returns the time over which a pause's retries are spread, if an operator ends the pause at `end` and gives no new
+/// spread.
 pub(crate) fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
@@ -145,7 +146,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// The commands keep at most one open pause for each target.
+/// Returns the open pauses of a target. There is at most one, if only `comeback` has edited the pauses.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,

@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     /// The ARN of the paused function, or `*` for every function. `None` if the parameter's text cannot be parsed.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// `None` for the end of a pause.
+    /// The time over which the pause spreads its retries, in seconds. `None` if this entry is the end of a pause.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }
@@ -38,7 +38,7 @@ enum PauseEvent {
     Unreadable,
 }
 
-/// Oldest entry first. Empty if the parameter does not exist.
+/// Reads the history of the pauses from SSM, oldest entry first. The history is empty if the parameter does not exist.
 pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }

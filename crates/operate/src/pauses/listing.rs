@@ -20,10 +20,10 @@ use crate::text::Text;
 /// The open pauses and the requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
-    /// `None` if the handler reads no pauses, or if the parameter could not be read.
+    /// The open pauses. `None` if the handler reads no pauses, or if they could not be read.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
-    /// `None` unless the operator asked for it.
+    /// The changes that operators have made to the pauses. `None` unless the operator asked for them.
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,

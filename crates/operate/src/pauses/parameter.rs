@@ -27,8 +27,8 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// The error for a parameter that cannot be parsed. It names the version to restore, unless a newer release of
-/// Comeback wrote the text, which must be kept.
+/// Returns the error for a parameter that cannot be parsed. It names the version to restore, unless the current version
+/// comes from a newer release of Comeback and must be kept.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -48,8 +48,8 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
 
 pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// The command that restores a version of the parameter or, for `None`, writes one without pauses and requests.
-/// `flags` are AWS CLI flags that select the account and region.
+/// Returns the command that restores a version of the parameter. If `version` is `None`, the command instead writes a
+/// parameter without any pauses or requests. `flags` are AWS CLI flags that select the account and region.
 pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -79,7 +79,7 @@ impl From<TooLarge> for Failure {
 
 /// The time between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The maximum number of writes for one edit. It fails if other operators overwrite all of them.
+/// The maximum number of writes for one edit. The edit fails if other operators overwrite every one of them.
 const WRITES: u32 = 8;
 
 /// The SSM parameter with the pauses and requests. SSM has only one conditional write: creating a parameter that does
@@ -203,7 +203,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would misread the text. Unreadable text would end every pause.
+/// Fails if the handler would misread these pauses once they are written to the parameter. A parameter that the handler
+/// cannot read would end every pause.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// In each round, the second operator begins one call later.
+    /// Repeats the test 30 times. Each time, the second operator starts one call later than the time before.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
@@ -349,7 +350,7 @@ mod tests {
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// In each round, the second operator begins one call later.
+    /// Repeats the test 30 times. Each time, the second operator starts one call later than the time before.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -42,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The subcommand of `comeback` for such requests.
+    /// Returns the subcommand of `comeback` that makes requests of this kind.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The title of such a request, such as `retry now` in `retry now: orders`.
+    /// Returns the title of a request of this kind. In `retry now: orders`, for example, the title is `retry now`.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Retry => "retry now",

@@ -74,8 +74,8 @@ impl Watch {
         }
     }
 
-    /// A remark on events without a retry in the log after the request has ended. Log lines may be missing, or the
-    /// handler may be slow.
+    /// Returns a remark if the request has ended, but the log does not show a retry for every event. Log lines may be
+    /// missing, or the handler may be slow.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");

@@ -178,9 +178,9 @@ impl Reach {
     }
 }
 
-/// The time of the handler's first check with the request, which it has read by `noticed`. If the log gives an earlier
-/// time, the message was moved: the handler checks it every 15 minutes until its retry is due, without logging the
-/// checks.
+/// Estimates when the handler first checks the event after it has read the request, which it has done by `noticed`. If
+/// the log gives a time before `noticed`, the message was moved: the handler checks it every 15 minutes until its retry
+/// is due, and does not log these checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

@@ -1,4 +1,4 @@
-//! Withdraws requests from `comeback retry` and `comeback cancel` before they end.
+//! Withdraws requests that were made with `comeback retry` or `comeback cancel`, before they end.
 
 use std::time::Duration;
 

@@ -144,7 +144,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// `second` is the time when the logs were read.
+    /// Returns the last sentence of the trace's output. `second` is the time when the logs were read.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

@@ -22,7 +22,7 @@ pub struct Story {
     pub targets: BTreeMap<String, String>,
     /// The time when the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// The steps of the event, in order of time.
+    /// What happened to the event, step by step, oldest first.
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: StoryEnd,
@@ -37,7 +37,7 @@ pub struct Story {
 /// A line from a log, verbatim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoggedLine {
-    /// The time when the line was written.
+    /// The time when the line was written to the log.
     pub at: Timestamp,
     /// The text of the line.
     pub line: String,
@@ -53,7 +53,7 @@ pub struct Step {
     pub last: Timestamp,
     /// The kind of step, with its details.
     pub happened: Happened,
-    /// The event and its next retry, according to the last log line about the step.
+    /// The event and its next retry, according to the last log line about this step of the event's history.
     pub event: LoggedEvent<'static>,
 }
 

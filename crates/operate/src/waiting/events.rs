@@ -32,9 +32,9 @@ pub struct Waits {
 /// A range of due times. An event without a due time is in the range only if the range has no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DueRange {
-    /// The earliest due time. `None` means no limit.
+    /// The earliest due time in the range. `None` means that the range has no earliest time.
     pub from: Option<Timestamp>,
-    /// The latest due time. `None` means no limit.
+    /// The latest due time in the range. `None` means that the range has no latest time.
     pub by: Option<Timestamp>,
 }
 

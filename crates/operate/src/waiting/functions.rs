@@ -16,7 +16,7 @@ use crate::waiting::recent::{Step, begin, number};
 const STEPS: u64 = 36;
 /// The number of complete five-minute steps that show whether a function is recovering.
 const NEWEST: usize = 2;
-/// The minimum number of retries in the last two complete steps for a function to count as recovering.
+/// A function counts as recovering only if the last two complete five-minute steps had at least this many retries.
 const FEWEST_RETRIES: u64 = 3;
 /// The number of five-minute steps in twelve hours. Every read of the log covers at least twelve hours.
 const TWELVE_HOURS: u64 = 144;
@@ -33,8 +33,7 @@ pub enum State {
     DeadLettering,
     /// Events are waiting, and most of them have no error, because Lambda throttled the function or never ran it.
     Throttled,
-    /// Events are waiting, but far more events were retried than failed, both in the last two complete steps and in the
-    /// current step.
+    /// Events are waiting, but in the last ten to fifteen minutes, far more events were retried than failed.
     Recovering,
     /// The function is paused.
     Paused,
@@ -83,7 +82,8 @@ pub struct FunctionState<'r> {
 }
 
 impl FunctionState<'_> {
-    /// The counts for the last hour. They cover 55 to 60 minutes, because the current step is incomplete.
+    /// Adds up the function's counts for the last hour. The sum covers only 55 to 60 minutes, because the current
+    /// five-minute step is not over.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
     }
@@ -95,7 +95,8 @@ impl FunctionState<'_> {
         self.back_by = self.back_by.max(group.last_due);
     }
 
-    /// `has_errors` is true if at least half of the function's waiting events failed with an error.
+    /// Returns the state of the function, such as failing or recovering. `has_errors` is true if at least half of the
+    /// function's waiting events failed with an error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));

@@ -37,7 +37,7 @@ pub struct Reading {
     pub(super) is_everything: bool,
     /// The message counts of the retry queue.
     pub retry_queue: Depth,
-    /// `None` if the handler reads no pauses.
+    /// The pauses, or the reason why they could not be read. `None` if the handler reads no pauses.
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     /// The time when the log was last read in full. Later reads add only new lines.
     pub(super) begun: Timestamp,

@@ -1,5 +1,5 @@
-//! Counts recent failures, retries and dead-letters of each function in five-minute steps, and the events that were
-//! due. The counts come from the handler's log.
+//! Counts each function's recent failures, retries and dead-letters from the handler's log, in five-minute steps. Also
+//! counts the events that were due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub const STEP: Duration = Duration::from_secs(300);
 /// The maximum number of functions that are counted. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
-/// Counts of one function's messages within one step.
+/// The counts of one function's events in one five-minute step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Failed events that arrived in the retry queue, including redriven events.
@@ -24,7 +24,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The sum of these steps.
+    /// Adds up the counts of several five-minute steps.
     pub fn sum<'s>(steps: impl IntoIterator<Item = &'s Self>) -> Self {
         steps.into_iter().fold(Self::default(), |sum, step| Self {
             failed: sum.failed + step.failed,
@@ -34,14 +34,14 @@ impl Step {
     }
 }
 
-/// Counts from the handler's log. Steps are numbered from the start of 1970. Log lines may be added in any order, and
-/// more than once.
+/// Counts of failures, retries, dead-letters and due events in five-minute steps, which are numbered from the start of
+/// 1970. Lines of the handler's log may be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by ARN.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due at the start of each step. An event is not counted until the handler has
-    /// checked it.
+    /// The number of events that were due at the start of each five-minute step, by the step's number. An event is not
+    /// counted until the handler has checked it.
     due: BTreeMap<u64, u64>,
 }
 
@@ -75,8 +75,8 @@ impl Recent {
         *counts = Step::sum([&*counts, &step]);
     }
 
-    /// Counts a message as due at the start of each step between the message's due time and `checked`, the time of the
-    /// handler's check. Counts nothing if a later line about the message is already known.
+    /// Counts a message as due at the start of each five-minute step between the message's due time and `checked`, the
+    /// time of the handler's check. Counts nothing if a later line about the message is already known.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
@@ -93,7 +93,7 @@ impl Recent {
         self.steps.keys().map(AsRef::as_ref)
     }
 
-    /// Drops all steps that ended before `since`.
+    /// Drops the counts of all five-minute steps that ended before `since`.
     pub(super) fn forget_before(&mut self, since: Timestamp) {
         for steps in self.steps.values_mut() {
             *steps = steps.split_off(&number(since));
@@ -112,12 +112,12 @@ pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     }
 }
 
-/// The number of the step that contains a time.
+/// Returns the number of the five-minute step that contains a time, counted from the start of 1970.
 pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
 }
 
-/// The start of the step with this number.
+/// Returns the time at which the five-minute step with this number begins.
 pub(super) fn begin(step: u64) -> Timestamp {
     Timestamp::from_secs(step * STEP.as_secs())
 }

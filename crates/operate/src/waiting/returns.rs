@@ -10,7 +10,7 @@ use crate::waiting::events::{Group, WaitingEvent};
 
 /// The maximum number of functions that are counted separately. The functions with the most events are chosen.
 const MOST_FUNCTIONS: usize = 4;
-/// The maximum number of periods.
+/// The maximum number of time periods into which due times are grouped.
 const MOST_PERIODS: u64 = 48;
 /// The possible lengths of a period, in seconds. The shortest length that needs at most [`MOST_PERIODS`] periods is
 /// used.
@@ -21,7 +21,7 @@ const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200,
 pub struct Returns<'w> {
     /// The start of the first period. The first period also counts events that were due earlier.
     pub from: Timestamp,
-    /// The length of each period. It is serialized in seconds.
+    /// The length of each time period into which due times are grouped. It is serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
     /// One entry for each of the functions with the most events. If there are other functions, a last entry combines
@@ -72,7 +72,7 @@ impl<'w> Returns<'w> {
         Self { from: now, period: Duration::from_secs(length), functions, without_due }
     }
 
-    /// The number of periods.
+    /// Returns the number of time periods into which due times are grouped.
     pub fn periods(&self) -> usize {
         self.functions.first().map_or(0, |function| function.counts.len())
     }

@@ -17,12 +17,12 @@ use crate::metrics::Dropped;
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedFunction {
     pub(crate) name: String,
-    /// Without a qualifier.
+    /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
-    /// `None` if Lambda has no such function.
+    /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// One entry for each qualifier that is attached, or that the operator or the allow-list names. Otherwise, the
-    /// only entry is the unqualified function.
+    /// One entry for each qualifier that is attached, or that the operator or the allow-list names. If there is no such
+    /// qualifier, the only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that are attached or named, but do not exist.
     pub(crate) gone: Vec<String>,
@@ -111,8 +111,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Qual
     wanted
 }
 
-/// Every qualifier with the retry queue as its failure destination, and every qualifier in `asked`. Otherwise, only
-/// `None`, which is the unqualified function.
+/// Returns every qualifier that sends its failures to the retry queue, and every qualifier in `asked`. If there are
+/// none, returns only `None`, which stands for the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,
