@@ -56,7 +56,7 @@ const RUN: [Given; 6] = [
         "flapping",
         "Flapping",
         "never up",
-        "Alternate between down and up during the outage, for this long each",
+        "Switch between down and up during the outage, and stay in each state for this long",
     ),
     ("events", "Events", "1000", "Events that reach the target during the outage"),
     ("failure-rate", "Failure rate", "0", "Share of the invocations that fail after the outage, 0 to 1"),

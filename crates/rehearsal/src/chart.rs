@@ -33,7 +33,7 @@ pub struct Colour {
     /// Name of the CSS variable, without dashes.
     pub name: &'static str,
     light: RGBColor,
-    /// The same hue for dark mode, as a CSS value. It is light enough for text.
+    /// The colour's counterpart for dark mode, as a CSS value.
     pub dark: &'static str,
 }
 
@@ -133,12 +133,13 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room around a plot on a page. The page's headings and legend are outside the picture.
+    /// The space around a plot on a page. The page's headings and legend are outside the picture.
     pub const PAGE: Self = Self { top: 12, right: 16, left: 66, margin: 0 };
     /// Room for the labels below the plot.
     pub const BELOW: u32 = 46;
 
-    /// The room around a plot in a file, below a header that is `header` pixels high.
+    /// Returns the space around a plot in a picture that is written to a file. The header above the plot is `header`
+    /// pixels high.
     pub const fn below(header: u32) -> Self {
         Self { top: header, right: 24, left: 76, margin: 14 }
     }

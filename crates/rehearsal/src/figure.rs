@@ -47,7 +47,7 @@ pub struct Key {
     pub symbol: &'static str,
     /// Colour of the mark.
     pub colour: RGBColor,
-    /// Meaning of the mark.
+    /// The text of the legend entry, which says what the mark stands for in the chart.
     pub label: String,
 }
 
@@ -83,9 +83,9 @@ pub struct Picture {
 /// The values of a chart between two points on its horizontal axis. They are shown while the pointer is between these
 /// points.
 pub struct Values {
-    /// The share of the axis, 0 to 1, at which the values begin.
+    /// The position on the horizontal axis where the values begin, from 0 (left) to 1 (right).
     pub from: f64,
-    /// The share of the axis at which the values end.
+    /// The position on the horizontal axis where the values end, from 0 (left) to 1 (right).
     pub to: f64,
     /// The values in words.
     pub text: String,
@@ -100,7 +100,7 @@ impl Picture {
         Self { values: values.into_iter().collect(), ..self }
     }
 
-    /// Converts a share of the horizontal axis to a position in pixels.
+    /// Converts a position on the horizontal axis, from 0 to 1, to a position in pixels.
     fn x(&self, share: f64) -> f64 {
         let Room { left, right, .. } = Room::PAGE;
         f64::from(left) + share * f64::from(self.size.0 - left - right)
@@ -148,7 +148,7 @@ pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     drawn_in(SIZE, draw)
 }
 
-/// Draws a picture of `size`, in pixels.
+/// Draws a picture. `size` is its width and height, in pixels.
 pub fn drawn_in(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     let text = svg(size, draw);
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));

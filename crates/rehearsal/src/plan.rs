@@ -38,8 +38,8 @@ pub struct PlanArguments {
     /// Share of events that always fail, such as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
-    /// Fail invocations beyond this multiple of the usual rate, 0.1 to 1000; after the outage, retries get all of this
-    /// capacity [default: no limit]
+    /// Fail invocations beyond this multiple of the usual rate, 0.1 to 1000; after the outage, the whole capacity is
+    /// available for retries [default: no limit]
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
     #[arg(long, help_heading = "More", value_name = "TIME", allow_hyphen_values = true, help = setting_help("MAX_AGE"))]
@@ -223,8 +223,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
 }
 
 /// Returns a `comeback plan` command for an outage and a rate in events per second. The command also draws a picture of
-/// the policies. Its goal is an example for readers to replace. `own_policy` holds the value of `--policies` and the
-/// function to plan for.
+/// the policies. The recovery time in the command is an example for readers to replace. `own_policy` holds the value of
+/// `--policies` and the function to plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];

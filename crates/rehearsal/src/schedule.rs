@@ -18,8 +18,8 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries in a table that shows only some retries. Of the later retries, the table shows
-/// those with round numbers.
+/// A table that does not show all retries shows the first ones, and then about this many whose numbers are round, such
+/// as 20, 30 and 40.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -33,7 +33,8 @@ pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
     Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }
 
-/// Describes the policy and the number of events followed, in a headline of two lines.
+/// Returns a headline of two lines. The first describes the policy. The second gives the number of events from which
+/// the schedule was computed.
 pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
     let ceilings: Vec<String> = policy

@@ -16,7 +16,8 @@ const CHEAPEST: &str = "▸ ";
 /// In a plan's table, marks the default policy.
 const DEFAULTS: &str = "○ ";
 
-/// Describes the goal and the number of policies compared, in a headline of two lines.
+/// Returns a headline of two lines. The first describes the outage and the goal. The second gives the number of
+/// policies that were compared.
 pub fn headline(plan: &Plan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {

@@ -14,13 +14,13 @@ use crate::chart::{
 use crate::figure::{Chart, Key, Table, drawn};
 use crate::schedule::{axis_of, headline, outcome, percent, shown};
 
-/// Size of the file's picture in pixels.
+/// Size, in pixels, of the picture that is written to a file.
 const SIZE: (u32, u32) = (960, 720);
 /// Height of the file's header with its legend, in pixels.
 const HEADER: u32 = 136;
 /// Width, in pixels, of the file's second plot, which shows the share of events that reach each retry.
 const SHARES: u32 = 280;
-/// Opacity of the band that shows when nine events in ten are retried.
+/// Opacity of the band for a retry. The band covers the times at which nine events in ten are retried.
 const BAND: f64 = 0.4;
 
 /// Draws a row for each retry: its time, and the share of events that reach it.

@@ -102,7 +102,7 @@ pub struct SimulationFlags {
     /// Share of events that always fail, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     poison: Option<f64>,
-    /// Alternate between down and up during the outage, for this long each
+    /// Switch between down and up during the outage, and stay in each state for this long
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     flapping: Option<Duration>,
     /// Let invocations during the outage hang for this long instead of failing at once
@@ -156,7 +156,7 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// Builds the scenario from the flags, without faults and operators. The scenario is not checked.
+    /// Builds the scenario from the flags, except for its faults and operators. Does not check the scenario.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);

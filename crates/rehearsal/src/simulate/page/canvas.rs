@@ -40,8 +40,8 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line. Each value lasts for all minutes of its point. A corner is a time, in
-    /// seconds since the run's start, and a value.
+    /// Returns the corners of a line that changes in steps. Each value is drawn as a level stretch that covers all the
+    /// minutes of one point. A corner is a time, in seconds since the run's start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }

@@ -20,7 +20,8 @@ struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
     line: LineStyle,
-    /// Colour of the count in a chart of one run. In a comparison, colours stand for policies instead.
+    /// Colour of the line that shows this count in a chart of one run. In a comparison, colours stand for policies
+    /// instead.
     colour: RGBColor,
 }
 

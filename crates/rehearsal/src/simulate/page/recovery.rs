@@ -14,7 +14,8 @@ use crate::simulate::page::runs::Side;
 
 /// Number of steps in which a line is drawn. More steps would not be visible.
 const POINTS: usize = 200;
-/// Number of times at which the pointer shows values.
+/// Number of parts into which the time axis is divided. While the pointer is over a part, the chart shows the values of
+/// that part.
 const MOMENTS: usize = 100;
 
 /// A line of the recovery chart: the delays of one run's delivered events.
@@ -33,13 +34,12 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs with other kinds of jitter.
+/// Colours of the runs that differ from the policy's run only in their jitter.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: the policy's own run, then its runs with other kinds of jitter, each named after its
-/// jitter. If the compared policy's run is not among these, it comes last, and has its policy's name. The compared
-/// policy's run always has that policy's colour. If there are no runs with other kinds of jitter, the own run has its
-/// policy's name.
+/// Returns the runs to draw: first the policy's run, then its runs with other kinds of jitter, each named after its
+/// jitter. The compared policy's run always has that policy's colour; if it is not one of these runs, it comes last and
+/// is named after its policy. If there are no runs with other kinds of jitter, the first run is named after the policy.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
