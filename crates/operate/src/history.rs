@@ -29,7 +29,7 @@ pub struct History {
 /// Counts of messages in time steps of equal length. A count is `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
-    /// The time at which the first time step begins.
+    /// The time from which messages are counted, which is the start of the first time step.
     from: Timestamp,
     step_seconds: u64,
     /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.

@@ -270,8 +270,8 @@ struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if this is surely the oldest dead-letter, because every dead-letter was received. If false, the queue may
-    /// contain an older one.
+    /// True if every dead-letter was received, so this one is surely the oldest. If false, the queue may contain an
+    /// older one.
     is_exact: bool,
 }
 

@@ -63,7 +63,7 @@ impl Judgement {
 /// A line of a fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixLine {
-    /// The text of this line of the fix: a command, or an instruction in words.
+    /// One line of the fix that the doctor suggests: a command, or an instruction in words.
     pub text: String,
     /// True for a command to copy, false for an instruction in words.
     pub is_command: bool,

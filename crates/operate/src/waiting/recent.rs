@@ -112,7 +112,7 @@ pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     }
 }
 
-/// Returns the number of the five-minute step that contains a time, counted from the start of 1970.
+/// Returns the number of the five-minute step that contains the time `at`. Steps are numbered from the start of 1970.
 pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
 }
