@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// A client of a local server that answers each call with `answer`.
+    /// Starts a local server that responds to every call with `answer`, and returns a client for that server.
     fn answering(answer: &'static str) -> Aws {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());

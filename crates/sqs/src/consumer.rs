@@ -179,7 +179,8 @@ struct ReceivedMessage {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// The record was not started, or has not finished. The message returns after the queue's own visibility timeout.
+    /// Processing of the record has not started or has not finished. The message becomes visible again after the
+    /// queue's own visibility timeout.
     Untouched,
     /// The record succeeded, or the message was sent to the dead-letter queue.
     Settled,

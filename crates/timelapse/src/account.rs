@@ -105,7 +105,8 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Does not repeat a failed call.
+    /// Sends copies of messages to the retry queue. A failed call is not repeated, because SQS may have accepted its
+    /// copies.
     async fn send_again(
         &self,
         moves: &[Move<'_>],

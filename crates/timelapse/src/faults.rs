@@ -74,7 +74,8 @@ impl Dice {
         strikes
     }
 
-    /// `None` if no fault can strike.
+    /// Returns how many times each fault of the run has struck, by the fault's name. Returns `None` if the run has no
+    /// faults.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

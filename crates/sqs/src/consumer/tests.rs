@@ -1,4 +1,5 @@
-//! Runs the cases that the consumers in all languages share (`tests/golden/consumer`), and cases for Rust alone.
+//! Runs the test cases that the consumers in all languages share (`tests/golden/consumer`), and cases that apply only
+//! to the Rust consumer.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;

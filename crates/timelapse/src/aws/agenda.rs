@@ -24,7 +24,7 @@ pub(crate) struct Agenda<H> {
     soon: BinaryHeap<Scheduled<H>>,
     /// The current second, counted from the epoch.
     second: u64,
-    /// Later occurrences, grouped by second.
+    /// Occurrences after the current second, grouped by second.
     later: BTreeMap<u64, Vec<Scheduled<H>>>,
     planned: u64,
 }

@@ -183,7 +183,7 @@ pub(crate) struct FailedInvocation<'p> {
 pub(crate) struct FailureRecords {
     function_arn: String,
     minute: Option<u64>,
-    /// The formatted minute, such as `2026-09-14T15:46:`.
+    /// The cached start of a timestamp, up to the minute, such as `2026-09-14T15:46:`.
     minute_text: String,
 }
 

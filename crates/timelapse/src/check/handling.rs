@@ -14,16 +14,16 @@ use crate::event::EventNumber;
 
 /// Longest visibility timeout after a first receive: 12 hours less 30 s. SQS counts the 12 hours from the receive.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout after a later receive. It is 1,230 s shorter, because a throttled poller may have held
-/// the message for that long.
+/// Longest visibility timeout after a message's second or later receive. It is 1,230 s shorter than after the first
+/// receive, because a throttled poller may have held the message for that long.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
-/// Age after which the handler dead-letters a message, half a day before its retention ends.
+/// Age after which the handler dead-letters a message: half a day less than the queue's retention period of 14 days.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// Range of the visibility timeout after a re-invocation without an answer.
+/// Visibility timeouts that are allowed after a re-invocation that got no response.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
-/// Time that the handler waits for the answer to an `Invoke` call.
+/// Time that the handler waits for the response to an `Invoke` call.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
-/// Longest wait of a moved copy after a re-invocation without an answer.
+/// Longest wait of a message that was moved after a re-invocation got no response.
 pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
 
 /// Worst failure among the handler's calls for a message. Worse failures compare as greater.
@@ -31,7 +31,7 @@ pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 
 pub(super) enum After {
     /// A re-invocation or a dead-letter failed.
     Failure,
-    /// A re-invocation got no answer.
+    /// A re-invocation got no response.
     Unanswered,
     /// A move failed, and its copy may have been accepted.
     LostCopy,
@@ -80,7 +80,8 @@ impl Handling<'_> {
         self.seen.receive_count <= 1
     }
 
-    /// `key` is the event's key, as written by the handler.
+    /// Returns the properties of the failed event by which a request can select it. `key` is the event's key, as the
+    /// handler wrote it.
     pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
@@ -102,7 +103,8 @@ impl Handling<'_> {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// Returns the time from `start` to a last retry before `end`; `Duration::MAX` if no last retry fits.
+    /// Returns the time from `start` to the event's last retry, which comes shortly before `end`. Returns
+    /// `Duration::MAX` if there is no time left for a last retry.
     fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
         let cut = end.since(start).saturating_sub(self.last_retry());
         if cut >= self.last_retry() { cut } else { Duration::MAX }
@@ -221,18 +223,18 @@ impl Handling<'_> {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. If
-    /// `hidden_for` is the message's own wait, this is almost 12 hours. Otherwise, it is the longest timeout before a
-    /// call.
+    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. If the
+    /// message has to wait for `hidden_for` anyway, this is almost 12 hours. Otherwise, it is the longest timeout that
+    /// is allowed before a re-invocation.
     pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
         let is_its_wait =
             self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the visibility timeouts that are allowed after a call. After a failed call, the longest is min(3,600,
-    /// 2^receive count) seconds. After a call without an answer, the range is one to two hours, or less to leave time
-    /// for a last retry.
+    /// Returns the visibility timeouts that are allowed after a call that failed or got no response. After a failed
+    /// call, the longest is min(3,600, 2^receive count) seconds. After a re-invocation that got no response, the range
+    /// is one to two hours, or less to leave time for a last retry.
     pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure()),
@@ -254,7 +256,7 @@ impl Handling<'_> {
     }
 
     fn cut_after_unanswered(&self) -> Duration {
-        // The handler subtracts the time that it spent waiting for the answer to the `Invoke` call.
+        // The handler subtracts the time that it spent waiting for the response to the `Invoke` call.
         self.until_last_retry(self.now.saturating_add(INVOKE_TIME), self.end())
     }
 }

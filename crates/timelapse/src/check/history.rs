@@ -45,7 +45,8 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// If the record has no timestamp, the requested wait counts from `first_sent`.
+    /// Returns the retry's earliest and latest due time if the target requested a wait with `RetryAfter`; otherwise
+    /// `None`. If the record has no timestamp, the requested wait counts from `first_sent`.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
@@ -122,7 +123,8 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// If the previous handler had different policies, the message's wait may change or end earlier.
+    /// Records how many policy changes apply to the handler that received the message. If the previous handler had
+    /// different policies, the message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -130,7 +132,7 @@ impl MessageHistory {
         }
     }
 
-    /// Without its message attribute, a moved copy looks like a new message.
+    /// Resets the record of a moved copy that lost its message attribute, because the copy looks like a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -150,7 +152,8 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// If the known boundaries have changed, the message's wait may change.
+    /// Records the changes to the pauses that the handler knows of. If the previous handler knew of others, the
+    /// message's wait may change, so one more move is allowed.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
@@ -195,14 +198,15 @@ impl MessageHistories {
         self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
     }
 
-    /// Allows a message to be settled once more because of a fault.
+    /// Allows a message to be re-invoked, dead-lettered or moved once more because of a fault.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|history| history.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Returns how often the message has been settled, and how often a fault excuses that.
+    /// Records that a message was re-invoked, dead-lettered or moved. Returns how many times this has happened to the
+    /// message, and how many repetitions faults excuse.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

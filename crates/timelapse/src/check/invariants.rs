@@ -27,7 +27,7 @@ const LARGEST_MESSAGE: usize = 1_048_576;
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
-/// Shortest time for which SQS must keep a message after a handler has decided on it. Equals the longest possible
+/// Shortest time for which SQS must keep a message after a handler has processed it. Equals the longest possible
 /// backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum error in a measured time between two reads of the pauses. The clock may be off by 5 s at each read.
@@ -49,7 +49,8 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// `reason` is `None` if the dead-letter names no known reason. `key` is the event's key in the dead-letter.
+/// Checks that a dead-letter's reason is true. `reason` is `None` if the dead-letter names no known reason. `key` is
+/// the event's key in the dead-letter.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,
@@ -80,7 +81,8 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// `claimed` is the time of the first failure according to the retry's envelope.
+/// Checks that a re-invocation comes before the event reaches `MAX_AGE`, and that its envelope has the right time of
+/// the event's first failure. `claimed` is the time in the envelope.
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -117,7 +119,8 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// `found` is `None` if `sent` does not contain the event's exact payload.
+/// Checks that the request `sent` contains the event's exact payload, and returns `found`. `found` is `None` if `sent`
+/// does not contain the exact payload.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -171,7 +174,8 @@ pub(super) fn hops_end_in_time(event: EventNumber, end: Timestamp, due: Timestam
     })
 }
 
-/// `hops` includes the hop that the handler decides on at `now`.
+/// Checks that the handler moves a message no more often than the message's wait requires. `hops` includes the move
+/// that the handler decides on at `now`.
 pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay: Duration) -> Checked {
     let is_delay = (Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) && delay.subsec_nanos() == 0;
     let waited = now.saturating_add(delay).since(hops.since.unwrap_or(now));
@@ -182,29 +186,32 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
     })
 }
 
-/// The limit does not apply to a run with faults that can break it.
+/// Checks that at most `most` messages are in flight. Nothing is checked if the run has a fault that may raise the
+/// number above this limit.
 pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
     Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
     })
 }
 
-/// If `room` is [`Room::Full`], a fault may fill the queue to its in-flight limit, so messages may stay visible.
+/// Checks that no message stays visible while a poller is free. If `room` is [`Room::Full`], a fault may fill the queue
+/// to its in-flight limit, so messages may stay visible.
 pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
     Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
     })
 }
 
-/// `seen` is the time at which a handler last decided on the message. `is_cut` is true if a fault ended the message's
-/// retention early.
+/// Checks that no handler processed a message in the 12 hours before it expired. `seen` is the time at which a handler
+/// last processed it. `is_cut` is true if a fault ended the message's retention early.
 pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("expired; a handler decided about it at {seen}")
     })
 }
 
-/// The arguments are the same as for [`none_expires`].
+/// Checks that no handler processed a message in the 12 hours before SQS removed it after 1,000 receives. The arguments
+/// are the same as for [`none_expires`].
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")

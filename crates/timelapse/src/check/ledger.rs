@@ -12,12 +12,13 @@ use crate::event::EventNumber;
 /// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, this is
 /// also the maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
-/// Maximum number of invocations and messages per event, on average over many events.
+/// Maximum average number of invocations and messages per event at the same time. Applies to runs with over 200 events;
+/// in smaller runs, the total is limited by `MOST_COPIES`.
 const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// An event's carriers are the invocations and messages that contain it.
+/// What has happened to one event so far. The event's carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(super) carriers: u64,
@@ -35,8 +36,8 @@ pub(crate) struct Ledger {
     pub(crate) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
     carriers: u64,
-    /// The event with too many copies, and the limit. The event is `None` if only all events together exceed their
-    /// limit.
+    /// The event with too many copies or retries, and the limit that it exceeds. The event is `None` if no single event
+    /// exceeds its limit, but all events together exceed theirs.
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
@@ -83,7 +84,8 @@ impl Ledger {
         life
     }
 
-    /// If faults have split the event into several chains of retries, the longest chain counts.
+    /// Records a re-invocation of the event with this attempt number. If faults have split the event into several
+    /// chains of retries, the ledger keeps the highest attempt number of all chains.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -102,7 +104,8 @@ pub(crate) enum EventOutcome {
 }
 
 impl Life {
-    /// Returns `None` if the event has vanished.
+    /// Returns how the event ended, or that it has not ended yet. Returns `None` if the event has vanished: no
+    /// invocation, message or dead-letter contains it.
     pub(crate) fn end(&self) -> Option<EventOutcome> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Some(EventOutcome::Delivered),

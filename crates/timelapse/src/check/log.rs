@@ -25,7 +25,7 @@ pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events that are not checked, because the queue itself has removed their message.
+    /// Events that are not checked, because the queue itself has removed their messages.
     excused: BTreeSet<EventNumber>,
     /// True if a message's due time may change when a copy of the message is moved again. The handler writes no log
     /// line for such a move.
@@ -98,7 +98,8 @@ impl LogCheck {
         }
     }
 
-    /// The caller must have restored the records of moved messages.
+    /// Checks that the handler's log agrees with the messages on the queue. The caller must already have applied the
+    /// attribute `Comeback` to the records of moved messages.
     pub(crate) fn true_log(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
@@ -141,7 +142,7 @@ impl LogCheck {
     }
 }
 
-/// Returns `None` if the message was re-invoked or dead-lettered.
+/// Returns what the message waits for; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     match outcome.what {
         What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),

@@ -72,14 +72,15 @@ struct CheckedMessage {
     seen: SeenMessage,
     /// True if the message lacks a field. The handler can only report such a message as failed.
     overlooked: bool,
-    /// `None` if the handler has made no call except to set a backoff.
+    /// The worst failure that may have happened among the handler's calls for the message. `None` if the handler has
+    /// made no call except to set a backoff.
     after: Option<After>,
-    /// The last visibility timeout that the handler requested; `None` if the timeout is too short for a call to follow.
-    /// The oracle checks the timeout once it is clear whether a call follows.
+    /// The last visibility timeout that the handler requested for the message, if the timeout is long enough for a
+    /// re-invocation or a move to follow; otherwise `None`. The oracle checks it once it is clear whether one follows.
     guard: Option<Duration>,
-    /// `None` if the handler has not hidden the message.
+    /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
     hidden_until: Option<Timestamp>,
-    /// True if AWS accepted a re-invocation, a dead-letter or a copy of the message, even if the answer was lost.
+    /// True if AWS accepted a re-invocation, a dead-letter or a copy of the message, even if the response was lost.
     settled: bool,
     reason: Option<ReasonCode>,
 }
@@ -115,7 +116,8 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// If the invocation failed, Lambda has already [sent](Self::sent) the invocation record.
+    /// Records the end of an invocation. If the invocation failed, Lambda has already [sent](Self::sent) the invocation
+    /// record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -140,7 +142,7 @@ impl Oracle {
     }
 
     /// Allows a message to be settled a second time because of a fault: a stale receipt handle, or a dead-letter that
-    /// was accepted without an answer.
+    /// SQS accepted although its response was lost.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.histories.excuse(entry);
     }
@@ -176,7 +178,8 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// `is_gone` is false if SQS kept the message because the receipt handle was stale.
+    /// Records that the event source mapping deletes a message. `is_gone` is false if SQS keeps the message because the
+    /// receipt handle is stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
         self.check(leaves_for_a_reason(event, was_settled));
@@ -186,7 +189,8 @@ impl Oracle {
         }
     }
 
-    /// Called after each step of the run.
+    /// Checks the number of messages in flight, and that no message stays visible while a poller is free. Called after
+    /// each step of the run.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let (most, room) = self.in_flight;
         self.check(bounded_in_flight(in_flight, most, room));
@@ -194,7 +198,7 @@ impl Oracle {
     }
 }
 
-/// Steps of a handler while it processes a batch.
+/// Records and checks the steps that a handler takes to process a batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
         let known = if self.reads_pauses() { KnownPauses::NOTHING } else { KnownPauses::no_pauses() };
@@ -205,7 +209,8 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// A message comes with `true` if it lacks a field and cannot be parsed.
+    /// Records that the handler starts to process a batch. The flag beside each message is true if the message lacks a
+    /// field and cannot be parsed.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -266,12 +271,13 @@ impl Oracle {
         self.check(added);
     }
 
-    /// Called only if no fault and no other operator explains the failure.
+    /// Records that an operator's command failed. Called only if no fault and no other operator explains the failure.
     pub(crate) fn command_failed(&mut self, what: String) {
         self.check(working_commands(what));
     }
 
-    /// The handler gets the value that the parameter had at `read`. If the attempt fails, `read` is `None`.
+    /// Records that the handler tried to read the pauses, and got the value that the parameter had at `read`. If the
+    /// attempt failed, `read` is `None`.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -287,7 +293,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks a message whose log line contains a receipt handle.
+    /// Checks that operators may safely recall a message. The message's receipt handle is in the handler's log.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -295,6 +301,7 @@ impl Oracle {
         self.check(spaced_recalls(seen.origin.attempt.event, is_called, is_hidden));
     }
 
+    /// Records that the handler's batch has ended, and checks the visibility timeouts that have not been checked yet.
     /// Returns the pauses that the handler's environment has read.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.batch().messages.len() {

@@ -20,12 +20,12 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
 /// Longest time that the handler hides a message after a refused call.
 const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 
-/// Requests that cannot be parsed are left out, because handlers ignore them.
+/// The parsed pauses parameter. Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// Ordered by their start.
+    /// The pauses, ordered by their start.
     pub(super) pauses: Vec<WrittenPause>,
-    /// Retry requests first, then cancel requests.
+    /// The retry requests, followed by the cancel requests.
     pub(super) requests: Vec<WrittenRequest>,
     bytes: usize,
 }
@@ -71,7 +71,7 @@ pub(super) struct Waits {
 }
 
 impl Document {
-    /// Fails if handlers cannot read the text.
+    /// Parses the text of the pauses parameter. Fails if handlers cannot parse it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
         if value["v"] != 1 {
@@ -129,7 +129,8 @@ impl Document {
         }
     }
 
-    /// Sets the time of each withdrawal: the time in `before`, or `now` for a new withdrawal.
+    /// Sets the time at which each withdrawn request was withdrawn: the time in `before`, or `now` if the withdrawal is
+    /// new.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
         for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
             request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));
@@ -185,7 +186,7 @@ impl WrittenRequest {
         self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
     }
 
-    /// Compares everything except the withdrawal.
+    /// Returns true if both are the same request, whether withdrawn or not.
     fn is(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
         let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());
@@ -203,8 +204,9 @@ impl WrittenRequest {
     }
 
     /// Returns the earliest and the latest time at which the request may end. The request must last until the handler
-    /// has checked every message that it covers. The handler may read the request late, just after it has hidden a
-    /// message. The next receive of this message may be throttled, and the call may be refused.
+    /// has checked every message that it covers. The handler may have hidden a message just before it reads the
+    /// request. After that, the message's next receive may be throttled, and the next call for the message may be
+    /// refused.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());

@@ -15,7 +15,8 @@ use crate::aws::target::TARGET_ARN;
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 
-/// `environments` is the maximum number of environments.
+/// Returns the longest time between two attempts by one environment to read the pauses, if at most `environments`
+/// environments exist.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
@@ -36,14 +37,14 @@ pub(crate) struct Reads {
 /// Content of the pauses parameter, as a handler last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
-    /// `None` if the handler has never read the parameter.
+    /// The parameter's parsed value; `None` if the handler has never read the parameter.
     document: Option<Arc<Document>>,
     /// Number of values that had been written when the handler read the parameter.
     texts: usize,
 }
 
-/// The number of values written and the number of pauses that have ended, as known to a handler. If either number
-/// rises, the handler may begin another wait.
+/// What a handler knows of changes to the pauses: the number of values written to the pauses parameter, and the number
+/// of pauses that have ended. If either number rises, the handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
 
 /// Properties of a failed event by which a request can select it.
@@ -63,7 +64,8 @@ impl Written {
         self.texts.push((now, KnownPauses { document: Some(Arc::new(document)), texts }));
     }
 
-    /// Empty if operators have not written a value.
+    /// Returns the last value that operators wrote to the pauses parameter. The value is empty if they have not written
+    /// one.
     pub(super) fn latest(&self) -> Arc<Document> {
         self.texts.last().and_then(|(_, known)| known.document.clone()).unwrap_or_default()
     }
@@ -77,7 +79,7 @@ impl Written {
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { document: None, texts: 0 };
 
-    /// For a handler that does not read the pauses parameter.
+    /// Returns what a handler knows if it does not read the pauses parameter: that no function is paused.
     pub(crate) fn no_pauses() -> Self {
         Self { document: Some(Arc::default()), texts: 0 }
     }
@@ -98,7 +100,7 @@ impl KnownPauses {
         self.pauses().find(|pause| pause.from() <= now && !pause.is_over(now))
     }
 
-    /// If the handler has never read the pauses, any function may be paused.
+    /// Returns true if the handler has never read the pauses. Any function may then be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
         self.document.is_none()
     }
@@ -157,7 +159,8 @@ impl KnownPauses {
         self.requests().filter(reaches).map(WrittenRequest::at).min()
     }
 
-    /// A request that names keys also covers later failures of the events with these keys.
+    /// Returns true if a request cancels the event at `now`. A request that names keys also covers later failures of
+    /// the events with these keys.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();

@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Effect of a fault on the number of messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The handler's limit holds. The fault does not keep messages in flight without the handler's knowledge, prevent
-    /// moves, or distort the handler's counts or clock.
+    /// The number of messages in flight stays within the handler's limit: the fault does not keep messages in flight
+    /// without the handler's knowledge, prevent moves, or distort the handler's counts or clock.
     Kept,
     Exceeded,
     /// The fault may fill the queue to its in-flight limit: directly, through outdated counts, or through the messages
@@ -42,90 +42,96 @@ macro_rules! faults {
 // for most events to be delivered. The handler repeats a refused call up to three times, so refusals have high rates.
 // Faults that strike rare calls (counts, dead-letters, reads of pauses) have high rates too.
 faults! {
-    /// Per message received: SQS delivers the hidden message again, in the same batch or within the hour.
+    /// SQS delivers a hidden message again, in the same batch or within the hour. The rate is per message received.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
-    /// Per message received: the handler gets an old receipt handle, which no longer deletes the message. The message
-    /// comes back when its visibility timeout ends.
+    /// The handler gets an old receipt handle, which no longer deletes the message. The message comes back when its
+    /// visibility timeout ends. The rate is per message received.
     StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
-    /// Per message received: `ApproximateReceiveCount` is one too high.
+    /// The `ApproximateReceiveCount` of a received message is one too high. The rate is per message received.
     ReceiveCountHigh = "receive_count_high", 0.01, Kept;
-    /// Per message received: `ApproximateReceiveCount` is one too low.
+    /// The `ApproximateReceiveCount` of a received message is one too low. The rate is per message received.
     ReceiveCountLow = "receive_count_low", 0.01, Kept;
-    /// Per `ChangeMessageVisibilityBatch` call: SQS refuses the whole call.
+    /// SQS refuses a whole `ChangeMessageVisibilityBatch` call. The rate is per call.
     VisibilityRefused = "visibility_refused", 0.15, Full;
-    /// Per `ChangeMessageVisibilityBatch` call: SQS executes the call, but the answer is lost.
+    /// SQS executes a `ChangeMessageVisibilityBatch` call, but the response is lost. The rate is per call.
     VisibilityLost = "visibility_lost", 0.05, Full;
-    /// Per `ChangeMessageVisibilityBatch` call: SQS refuses about half of the entries.
+    /// SQS refuses about half of the entries of a `ChangeMessageVisibilityBatch` call. The rate is per call.
     VisibilityHalfRefused = "visibility_half_refused", 0.15, Full;
-    /// Per `Invoke` call: Lambda throttles the call.
+    /// Lambda throttles an `Invoke` call. The rate is per call.
     InvokeThrottled = "invoke_throttled", 0.01, Kept;
-    /// Per `Invoke` call: the call never reaches Lambda, and no answer comes.
+    /// An `Invoke` call never reaches Lambda, and the handler gets no response. The rate is per call.
     InvokeTimedOut = "invoke_timed_out", 0.005, Kept;
-    /// Per `Invoke` call: Lambda accepts the call, but the answer is lost.
+    /// Lambda accepts an `Invoke` call, but the response is lost. The rate is per call.
     InvokeAnswerLost = "invoke_answer_lost", 0.005, Kept;
-    /// Per batch: the handler crashes before its first call.
+    /// The handler crashes before its first call for a batch. The rate is per batch.
     HandlerDiedBefore = "handler_died_before", 0.005, Full;
-    /// Per batch: the handler crashes after some of its calls. Strikes only batches with more than one call.
+    /// The handler crashes after some of its calls for a batch. The rate is per batch. The fault strikes only batches
+    /// with more than one call.
     HandlerDiedBetween = "handler_died_between", 0.02, Full;
-    /// Per batch: the handler crashes after all of its calls, but before it responds.
+    /// The handler crashes after all of its calls for a batch, but before it responds. The rate is per batch.
     HandlerDiedAfter = "handler_died_after", 0.005, Full;
-    /// Per batch: the handler is slow, makes some calls, and is stopped by its timeout.
+    /// The handler is slow: it makes some of its calls for a batch, and is then stopped by its timeout. The rate is per
+    /// batch.
     HandlerTimedOut = "handler_timed_out", 0.005, Full;
-    /// Per `SendMessageBatch` call to the dead-letter queue: SQS refuses the whole call.
+    /// SQS refuses a whole `SendMessageBatch` call to the dead-letter queue. The rate is per call.
     DeadLetterRefused = "dead_letter_refused", 0.3, Kept;
-    /// Per `SendMessageBatch` call to the dead-letter queue: SQS executes the call, but the answer is lost.
+    /// SQS executes a `SendMessageBatch` call to the dead-letter queue, but the response is lost. The rate is per call.
     DeadLetterLost = "dead_letter_lost", 0.3, Kept;
-    /// Per batch: Lambda throttles the poller. The messages were received, but the handler never sees them.
+    /// Lambda throttles the poller. The messages of a batch were received, but the handler never sees them. The rate is
+    /// per batch.
     PollerThrottled = "poller_throttled", 0.01, Exceeded;
-    /// Per batch: the handler's clock is up to 5 s ahead of or behind SQS's clock.
+    /// While the handler processes a batch, its clock is up to 5 s ahead of or behind SQS's clock. The rate is per
+    /// batch.
     ClockSkew = "clock_skew", 0.2, Exceeded;
-    /// Per batch: the handler fails before its first call. A rate of 1 within a window amounts to an outage of the
-    /// handler.
+    /// The handler fails before its first call for a batch. The rate is per batch; a rate of 1 within a window amounts
+    /// to an outage of the handler.
     HandlerOutage = "handler_outage", 0.0, Full;
-    /// Per poll: SQS returns nothing, as it does at the in-flight limit.
+    /// SQS returns no messages to a poll, as it does at the in-flight limit. The rate is per poll.
     InFlightLimit = "in_flight_limit", 0.0, Full;
-    /// Per message passed to the handler: a field that SQS always writes is missing.
+    /// A message that is passed to the handler lacks a field that SQS always writes. The rate is per message.
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;
-    /// Per invocation record: a member is missing, possibly a required one.
+    /// An invocation record lacks a member, possibly a required one. The rate is per record.
     IncompleteRecord = "incomplete_record", 0.01, Kept;
-    /// Per invocation record that is otherwise intact: the error is a `RetryAfter` with an absurd message, such as a
-    /// number with 900,000 digits.
+    /// The error in an invocation record is a `RetryAfter` with an absurd message, such as a number with 900,000
+    /// digits. The rate is per record that no other fault has changed.
     HostileMessage = "hostile_message", 0.005, Exceeded;
-    /// Per invocation record: the record names a function that is not in `TARGET_FUNCTIONS`. The policy must not allow
-    /// this function.
+    /// An invocation record names a function that is not in `TARGET_FUNCTIONS`. The policy must not allow this
+    /// function. The rate is per record.
     UnlistedFunction = "unlisted_function", 0.005, Kept;
-    /// Per `SendMessageBatch` call to the retry queue (a move of messages): SQS refuses the call permanently.
+    /// SQS refuses a `SendMessageBatch` call to the retry queue with a permanent error, so the call moves no messages.
+    /// The rate is per call.
     MoveRefused = "move_refused", 0.02, Exceeded;
-    /// Per `SendMessageBatch` call to the retry queue: SQS throttles the call.
+    /// SQS throttles a `SendMessageBatch` call to the retry queue. The rate is per call.
     MoveThrottled = "move_throttled", 0.1, Exceeded;
-    /// Per `SendMessageBatch` call to the retry queue: SQS executes the call, but the answer is lost.
+    /// SQS executes a `SendMessageBatch` call to the retry queue, but the response is lost. The rate is per call.
     MoveLost = "move_lost", 0.03, Exceeded;
-    /// Per batch: the handler crashes as soon as it has moved messages. Strikes only batches with moves.
+    /// The handler crashes as soon as it has moved messages of a batch. The rate is per batch. The fault strikes only
+    /// batches with moves.
     HandlerDiedAfterMove = "handler_died_after_move", 0.01, Full;
-    /// Per batch: the event source mapping's `DeleteMessageBatch` has no effect.
+    /// The event source mapping's `DeleteMessageBatch` call for a batch has no effect. The rate is per batch.
     DeleteLost = "delete_lost", 0.005, Full;
-    /// Per count of the messages in flight: the count fails.
+    /// A count of the messages in flight fails. The rate is per count.
     CountFailed = "count_failed", 0.2, Kept;
-    /// Per count of the messages in flight: the count is ten minutes old, instead of at most one minute.
+    /// A count of the messages in flight is ten minutes old, instead of at most one minute. The rate is per count.
     CountStale = "count_stale", 0.2, Full;
-    /// Per message moved, if its record has a timestamp and a request id: the copy's message attribute is cut in half,
-    /// so the copy counts as a new message.
+    /// When a message is moved, the copy's message attribute is cut in half, so the copy counts as a new message. The
+    /// rate is per moved message whose record has a timestamp and a request id.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
-    /// Per message moved, if its record has a timestamp and a request id: the copy loses its message attribute, so the
-    /// copy counts as a new message.
+    /// When a message is moved, the copy loses its message attribute, so the copy counts as a new message. The rate is
+    /// per moved message whose record has a timestamp and a request id.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
-    /// Per read of the pauses: access is denied.
+    /// Access is denied when the handler reads the pauses. The rate is per read.
     PausesDenied = "pauses_denied", 0.05, Kept;
-    /// Per read of the pauses: the read is throttled.
+    /// A read of the pauses is throttled. The rate is per read.
     PausesThrottled = "pauses_throttled", 0.05, Kept;
-    /// Per read of the pauses: the answer comes too late.
+    /// The response to a read of the pauses comes too late. The rate is per read.
     PausesLate = "pauses_late", 0.05, Kept;
-    /// Per read of a pauses parameter that has a value: the value is unreadable.
+    /// The value of the pauses parameter is unreadable. The rate is per read of a parameter that has a value.
     PausesGarbled = "pauses_garbled", 0.05, Kept;
-    /// Per read of the pauses: the answer is ten minutes old.
+    /// A read of the pauses returns the value of ten minutes ago. The rate is per read.
     PausesStale = "pauses_stale", 0.05, Kept;
-    /// Per message sent: the message's retention ends within 12 hours, and its event counts as `expired`. Not part of
-    /// [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent this loss.
+    /// The retention of a sent message ends within 12 hours, and its event counts as `expired`. The rate is per message
+    /// sent. Not part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent this loss.
     RetentionEnded = "retention_ended", 0.0, Exceeded;
 }
 

@@ -38,7 +38,7 @@ fn hourly() -> Policy {
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
-/// Retry 4 is next, with a ceiling of 8 s.
+/// Returns a message whose next retry is retry 4. That retry's backoff has a ceiling of 8 s.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
         origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None, error: None },

@@ -1,4 +1,4 @@
-//! Records the handler's calls and their answers, and checks the invariants that they can break.
+//! Records the handler's calls and the responses to them, and checks the invariants that a call can break.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -22,7 +22,8 @@ use crate::faults::records::Flaw;
 
 /// In these methods, `position` is the index of a message in the batch.
 impl Oracle {
-    /// Records a request to hide a message. If the visibility timeout is long enough, a call may follow.
+    /// Records a request to hide a message. If the visibility timeout is long enough for a re-invocation or a move to
+    /// follow, the timeout is checked later.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let may_precede_a_call = hidden_for >= *self.handling(position).before_call().start();
         // The guard applies only to this copy of the message. If an earlier copy in the batch counts as a first
@@ -33,7 +34,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the visibility timeout of a message if no call followed.
+    /// Checks a visibility timeout that the handler set to let the message wait, and not to protect a call that
+    /// follows.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
@@ -51,7 +53,7 @@ impl Oracle {
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
         let CheckedMessage { entry, seen, after, settled, hidden_until, reason, .. } =
             *self.message(position);
-        // A dead-letter does not count: if its answer is lost, the handler assumes that SQS refused it.
+        // A dead-letter does not count: if its response is lost, the handler assumes that SQS refused it.
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.histories.get(entry).is_none_or(|history| history.duplicated);
         // If the deletion of the original is lost, the original comes back at `until`.
@@ -93,7 +95,7 @@ impl Oracle {
         event.write_payload(self.scenario.payload_size, &mut self.payload);
     }
 
-    /// Returns the attempt that begins.
+    /// Records that Lambda accepted a re-invocation. Returns the attempt that starts with it.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
         let Attempt { event, number, anew } = self.message(position).seen.origin.attempt;
@@ -102,7 +104,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// `accepted` is true if Lambda accepted the call.
+    /// Records that an `Invoke` call got no response. `accepted` is true if Lambda accepted the call.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.histories.excuse(self.message(position).entry);
@@ -128,7 +130,8 @@ impl Oracle {
         self.check(spaced_invokes(seen.origin.attempt.event, now, earliest, is_duplicated));
     }
 
-    /// `original` is the body of the dead-lettered message; `None` if the message is no longer on the queue.
+    /// Records that the handler decided to dead-letter a message, and checks the dead-letter. `original` is the
+    /// message's body; `None` if the message is no longer on the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         self.write_payload(position);
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
@@ -176,7 +179,8 @@ impl Oracle {
         }
     }
 
-    /// `altered` is true if the copy's body differs from the original's.
+    /// Checks a move of a message that the handler requests with this delay. `altered` is true if the copy's body
+    /// differs from the original's.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let checked = self.move_of(position, delay, altered);
         self.check(checked);
@@ -236,13 +240,14 @@ impl Oracle {
         self.histories.change(copy, |history| history.forget(now));
     }
 
-    /// Records that the handler gets no answer to a move whose copy was accepted.
+    /// Records that the handler gets no response to a move whose copy was accepted.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.histories.excuse(self.message(position).entry);
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Returns true for a duplicate.
+    /// Records that AWS accepted a re-invocation, a dead-letter or a copy of the message. Returns true if AWS had
+    /// already accepted one for the same message.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
@@ -275,7 +280,7 @@ pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Re
     due_time(handling, failed)
 }
 
-/// `key` is the event's key in the dead-letter.
+/// Checks that the handler may dead-letter the event for this reason. `key` is the event's key in the dead-letter.
 pub(in crate::check) fn dead_lettered_for(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,

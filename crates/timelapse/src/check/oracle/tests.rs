@@ -87,7 +87,8 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// SQS refuses the request to hide the message, so only the call itself delays the next call.
+    /// Requests to hide the message before a re-invocation. SQS refuses the request, so the message becomes visible
+    /// again after the queue's own visibility timeout.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -301,7 +302,8 @@ fn a_wrong_attempt_or_count_of_retries() {
     assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
 }
 
-/// Retry 4 is next, unless the handler treats the record as redriven.
+/// The next retry is retry 4, unless an old copy has lost its message attribute. The handler then treats the event as
+/// redriven and starts again with retry 1.
 #[test]
 fn a_chain_restarts_only_in_an_old_copy_without_its_attribute() {
     let day = 86_400;
