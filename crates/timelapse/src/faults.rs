@@ -32,8 +32,8 @@ struct Die {
 }
 
 impl Dice {
-    /// The windows of the faults count from `start`. Each fault has its own generator, so that adding a fault does not
-    /// change the draws of the others.
+    /// Creates the dice for a run that begins at `start`. Each fault has its own random generator, so that adding a
+    /// fault does not change the draws of the others.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -48,8 +48,8 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// If the fault strikes now, returns its generator for further draws. The caller must then [note](Self::note) the
-    /// strike.
+    /// Decides at random whether the fault strikes now. If it strikes, returns its generator for further draws. The
+    /// caller must then [note](Self::note) the strike.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);

@@ -41,7 +41,8 @@ enum Reported {
 }
 
 impl LogCheck {
-    /// `can_change` is true if pauses, retry requests, faults or policy changes may change due times.
+    /// Creates a check with an empty log. `can_change` is true if pauses, retry requests, faults or policy changes may
+    /// change due times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
     }

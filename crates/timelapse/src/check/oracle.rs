@@ -293,7 +293,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks that operators may safely recall a message. The message's receipt handle is in the handler's log.
+    /// Checks that operators may safely recall a message whose receipt handle is in the handler's log.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();

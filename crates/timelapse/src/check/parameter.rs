@@ -99,8 +99,8 @@ impl Document {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Fails if the text lacks or undoes an entry of `before` that still has an effect and is older than `SETTLES`. The
-    /// text may lack withdrawn requests and ended pauses if the parameter has no room for them.
+    /// Checks that the new text neither lacks nor undoes an entry of `before` that still has an effect and is older
+    /// than `SETTLES`. The text may lack withdrawn requests and ended pauses if the parameter has no room for them.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {

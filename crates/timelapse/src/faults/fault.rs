@@ -128,7 +128,7 @@ faults! {
     PausesLate = "pauses_late", 0.05, Kept;
     /// The value of the pauses parameter is unreadable. The rate is per read of a parameter that has a value.
     PausesGarbled = "pauses_garbled", 0.05, Kept;
-    /// A read of the pauses returns the value of ten minutes ago. The rate is per read.
+    /// A read of the pauses returns the value that the parameter had ten minutes earlier. The rate is per read.
     PausesStale = "pauses_stale", 0.05, Kept;
     /// The retention of a sent message ends within 12 hours, and its event counts as `expired`. The rate is per message
     /// sent. Not part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent this loss.

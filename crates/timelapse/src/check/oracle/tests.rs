@@ -366,7 +366,8 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     assert_eq!(fixture.broken(), None);
 }
 
-/// If the handler crashed or SQS refused the copy, the original would come back too late.
+/// The original must not be hidden for too long: if the handler crashes or SQS refuses the copy, only the original is
+/// left.
 #[test]
 fn a_moved_original_hidden_too_long() {
     for (hidden_for, broken) in [(7_260, None), (7_261, Some(Invariant::LongestWait))] {
