@@ -81,7 +81,7 @@ fn index(moment: Timestamp) -> usize {
     moment.since(START).as_secs() as usize / 60
 }
 
-/// Figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+/// Figures for a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 ///
 /// In JSON, a summary has the members below in this order. It contains nothing that depends on the machine. Later
 /// versions may add members, but will not rename any.
@@ -157,7 +157,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// `struck` holds how often each fault in the scenario struck.
+    /// Computes the figures for a finished run. `struck` holds how often each of the scenario's faults struck.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -219,7 +219,7 @@ impl Summary {
     }
 }
 
-/// Figures of one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+/// Figures for one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TargetFigures {
     /// Name of the target.
@@ -252,8 +252,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// `is_counted` selects targets by their index. Also returns the number of arrived events with 0 retries, with 1
-    /// retry, and so on.
+    /// Computes the figures for the events of the targets that `is_counted` selects by their index. Also returns the
+    /// number of arrived events with 0 retries, with 1 retry, and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,

@@ -164,7 +164,8 @@ pub struct Live {
     invocations: Slab<Invocation>,
     batches: Slab<Batch>,
     idle: Vec<LiveEnvironment>,
-    /// `None` while the handler refuses its settings and does not start.
+    /// The policies that new environments of the handler start with. `None` while the handler refuses its settings and
+    /// does not start.
     policies: Option<Arc<Policies>>,
     poll_planned: bool,
     arrivals: Xoshiro256PlusPlus,
@@ -329,7 +330,7 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Returns `None` if the handler does not start.
+    /// Takes an idle environment of the handler, or starts one. Returns `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
         self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);

@@ -37,7 +37,7 @@ pub struct Plan {
     pub grid: Vec<Candidate>,
 }
 
-/// A reason why no policy of the grid meets the goal, with an example.
+/// A reason why no policy in the grid meets the goal, with an example.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
     /// The obstacle that keeps policies from meeting the goal.
@@ -196,7 +196,7 @@ fn beats(one: &Candidate, other: &Candidate) -> bool {
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
 }
 
-/// Returns the figures that a plan compares. A lower figure is better.
+/// Returns the figures by which candidates are compared: recovery time, retries and price. Lower figures are better.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }
@@ -205,7 +205,7 @@ fn by_p99(one: &&Candidate, other: &&Candidate) -> Ordering {
     p99(one).total_cmp(&p99(other))
 }
 
-/// Infinite if nothing is delivered.
+/// Returns the 99th percentile of a candidate's recovery time, in milliseconds; infinite if no event is delivered.
 fn p99(candidate: &Candidate) -> f64 {
     candidate.recovery_ms.map_or(f64::INFINITY, |recovery| recovery.p99 as f64)
 }

@@ -65,7 +65,7 @@ pub struct SentMessage {
 pub struct SentAgain {
     /// The SQS id of the original message.
     pub message_id: String,
-    /// The delay of the copy, in seconds.
+    /// The number of seconds by which SQS delays the copy of the message.
     pub delay: u64,
     /// Value of the copy's message attribute `Comeback`.
     pub comeback: String,

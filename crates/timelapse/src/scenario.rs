@@ -121,7 +121,7 @@ pub struct ScenarioError {
 pub struct PolicyChange {
     /// Time at which the new policies take effect, counted from the run's start.
     pub at: Duration,
-    /// The new policies.
+    /// The policies that apply after the change.
     pub policies: Policies,
 }
 

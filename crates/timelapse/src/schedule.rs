@@ -32,13 +32,13 @@ const FEWEST_EVENTS: usize = 100;
 pub struct Schedule {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Number of events followed.
+    /// Number of simulated events over which the schedule is averaged.
     pub events: usize,
     /// Number of retries of an event.
     pub retries_made: RetriesMade,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures of each retry, starting with the first. The length is the highest number of retries that any event had.
+    /// Figures for each retry, starting with the first. The length is the highest number of retries that any event had.
     pub retries: Vec<ScheduledRetry>,
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
@@ -65,7 +65,7 @@ pub struct RetriesMade {
     pub max: usize,
 }
 
-/// Figures of the *n*th retry of all events.
+/// Figures for the *n*th retry, over all events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ScheduledRetry {
     /// Number of the retry, *n*; 1 for the first.
@@ -199,7 +199,8 @@ struct Made {
 }
 
 impl Chain {
-    /// Time passes only while the event's messages are hidden.
+    /// Simulates the retries of one event that fails every time, until it is dead-lettered. Time passes only while the
+    /// event's messages are hidden.
     fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
@@ -245,7 +246,7 @@ fn serve_backoff(
     }
 }
 
-/// `wait` is in seconds.
+/// Returns the number of moves that a message needs during a wait of `wait` seconds if the message is never hidden.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }

@@ -39,7 +39,7 @@ pub enum RunError {
     Multiplied {
         /// The event with too many copies; `None` if only all events together exceeded the limit.
         event: Option<EventNumber>,
-        /// The exceeded limit on the number of copies.
+        /// The maximum number of copies, which this run exceeded.
         most: u64,
         /// Time at which the limit was exceeded, counted from the run's start.
         at: Duration,
@@ -83,7 +83,8 @@ pub fn run_changing(
     })
 }
 
-/// The history and the trace of a [`Violation`] are empty.
+/// Simulates the scenario once. If an invariant is broken, the returned [`Violation`] has an empty history and an empty
+/// trace.
 fn simulate(
     scenario: &Scenario,
     policies: &Policies,

@@ -92,7 +92,7 @@ impl Trace {
         Self { recording: Some(Recording { event, ..Recording::default() }), ..Self::default() }
     }
 
-    /// Returns all lines about the event, and the last lines.
+    /// Returns all recorded lines about the trace's event, and the last recorded lines about any event.
     pub(crate) fn recorded(self) -> (String, String) {
         let Recording { history, last, .. } = self.recording.unwrap_or_default();
         (history, last.into_iter().collect())

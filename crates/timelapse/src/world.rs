@@ -47,7 +47,7 @@ pub(crate) enum Occurrence {
     HandlerTimesOut(usize),
     /// A fault makes SQS deliver a message again, unless the message has a newer receipt than this one.
     AppearsEarly(ReceiptHandle),
-    /// A fault ends the retention of the message that was sent with this handle.
+    /// A fault ends a message's retention early. The simulated queue returned this handle when the message was sent.
     ExpiresEarly(ReceiptHandle),
     OperatorsAct,
 }
@@ -123,14 +123,14 @@ impl World {
         world
     }
 
-    /// Returns `None` once the run is over.
+    /// Advances the clock to the next occurrence, and returns that occurrence. Returns `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Occurrence> {
         let (now, occurrence) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(occurrence)
     }
 
-    /// Returns a batch if it is time for the handler's calls.
+    /// Performs an occurrence. If the handler must now make its calls for a batch, returns that batch.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),
@@ -147,7 +147,7 @@ impl World {
         None
     }
 
-    /// The queue's depth has not changed since the previous occurrence.
+    /// Advances the clock to `now`, and records the queue's depth, which has not changed since the previous occurrence.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -155,7 +155,8 @@ impl World {
         self.now = now;
     }
 
-    /// Called after each occurrence.
+    /// Records the messages that the queue has removed, plans the next poll if one is due, and checks the queue. Called
+    /// after each occurrence.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -397,12 +398,12 @@ impl World {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// Latest last.
+    /// The most recent counts, one for each minute. The latest count is last.
     taken: VecDeque<usize>,
 }
 
 impl Counts {
-    /// Age of a stale count, in minutes.
+    /// The age, in minutes, of the count that SQS returns when a fault makes it stale.
     const STALE: usize = 10;
 
     fn note(&mut self, now: Timestamp, in_flight: usize) {

@@ -99,7 +99,8 @@ impl Faults {
     }
 }
 
-/// No fault's name contains a colon, so no two inputs collide.
+/// Returns a random number generator seeded from the run's seed, a fault's name and a purpose. A colon separates the
+/// last two. No fault's name contains a colon, so different arguments always give different bytes to hash.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }

@@ -85,7 +85,7 @@ impl CallCounts {
         self.requests[call as usize] += calls;
     }
 
-    /// SQS may bill this one call as several requests.
+    /// Counts one call that carries this many bytes. SQS may bill it as several requests.
     pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
         self.calls[call as usize] += 1;
         self.requests[call as usize] += chunks(bytes);

@@ -43,7 +43,7 @@ pub struct Candidate {
     pub usd_per_million_events: f64,
     /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
     pub maximum_concurrency: u64,
-    /// Number of rehearsed events that were dead-lettered although they could have succeeded, by reason.
+    /// For each reason, the number of rehearsed events that were dead-lettered although they could have succeeded.
     pub dead_lettered: BTreeMap<&'static str, usize>,
 }
 
@@ -116,7 +116,8 @@ impl Candidate {
     }
 }
 
-/// Figures of the events that never succeed. In the steady state, such events are dead-lettered as fast as they arrive.
+/// Figures for the events that never succeed. In the steady state, such events are dead-lettered as fast as they
+/// arrive.
 #[derive(Default)]
 struct Never {
     /// Mean number of retries of one event.

@@ -21,17 +21,17 @@ pub struct InFlight {
     /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
     /// in flight.
     pub in_flight: f64,
-    /// Maximum number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, plus a batch for each
-    /// poller.
+    /// Highest possible number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, or all waiting
+    /// messages if there are fewer. A batch for each poller may come on top.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
     /// Seconds from the first failure until the in-flight limit is reached; `None` if the limit is never reached.
     pub full_after_seconds: Option<f64>,
-    /// Highest rate of events a second at which the in-flight limit is never reached; `None` if the limit is not
-    /// reached at any rate.
+    /// Highest rate at which the in-flight limit is never reached, in events per second. `None` if no rate reaches the
+    /// limit.
     pub highest_events_per_second: Option<f64>,
-    /// Moves of the events whose messages are not hidden.
+    /// Rate and price of moves. To move a message, the handler replaces it with a delayed copy instead of hiding it.
     pub moves: Moves,
     /// Number of concurrent batches, at least 2. Each batch is assumed to be full, and to take as long as in the
     /// default [`Scenario`]. `MAXIMUM_CONCURRENCY` must be at least this number. Lambda allows up to 1,000.
@@ -119,7 +119,8 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// `all` is the number of moves a second if no message is hidden.
+    /// Computes the rate and price of the moves if `hidden` of the `waiting` messages are hidden. `all` is the number
+    /// of moves a second if no message is hidden.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();
@@ -130,7 +131,8 @@ impl Moves {
     }
 }
 
-/// A message is received when it arrives, when it is due, and once for each move.
+/// Returns the number of concurrent batches that these retries and moves need, at least 2. A message is received when
+/// it arrives, when it is due, and once for each move.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

@@ -32,9 +32,10 @@ pub(crate) struct Batch {
     pub(crate) clock: Timestamp,
     /// The Lambda event with complete messages, before faults remove fields.
     pub(crate) event: BatchEvent,
-    /// The Lambda event that the handler gets instead if a fault removes fields.
+    /// The Lambda event from which a fault has removed fields. The handler gets it instead of the complete event.
+    /// `None` if no fault has removed fields.
     pub(crate) struck: Option<BatchEvent>,
-    /// In the order of the event's records.
+    /// The messages of the batch, in the same order as the records of the Lambda event.
     pub(crate) messages: Vec<Polled>,
     pub(super) attributes: Vec<Option<Attributes>>,
     pub(crate) environment: SimulatedEnvironment,
@@ -89,7 +90,8 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// `calls` counts down to the crash.
+    /// The crash of the handler in this batch, if a fault causes one. Its `calls` is the number of calls left until the
+    /// crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -117,9 +119,10 @@ pub(crate) struct SimulatedEnvironment {
 
 #[derive(Debug)]
 pub(crate) struct Environments {
-    /// Most recently used last.
+    /// The idle environments. The most recently used one is last.
     idle: Vec<SimulatedEnvironment>,
-    /// Template for each set of policies, with the time from which Lambda uses it. Latest last.
+    /// For each set of policies, the environment that new environments are copied from, and the time from which Lambda
+    /// uses it. The latest set comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -140,7 +143,8 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Once the function's environment variables have changed, no older environment is reused.
+    /// Takes an idle environment for the next batch, or starts one. Once the function's environment variables have
+    /// changed, no older environment is reused.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.current(now);
         let lives = |it: &SimulatedEnvironment| {
@@ -161,7 +165,7 @@ impl Environments {
         self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default()
     }
 
-    /// An environment that crashed is not given back.
+    /// Makes an environment available for a later batch. Not called for an environment that crashed.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

@@ -1,5 +1,5 @@
-//! The handler's calls. Each call is counted, passed to the oracle and exposed to faults. If a fault loses a call's
-//! answer, the call is still performed.
+//! The handler's calls to AWS. Each call is counted, passed to the oracle and exposed to faults. If a fault loses the
+//! response to a call, the call is still performed.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ impl Service for World {
 }
 
 impl World {
-    /// Fails with this error if the fault strikes. An empty code means that no answer came.
+    /// Returns an error with this code and message if the fault strikes. An empty code means that AWS did not respond.
     fn refuse(
         &mut self,
         fault: Fault,
@@ -229,7 +229,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Returns true if a fault strikes.
+    /// Lets faults truncate or remove the message attribute of a copy. Returns true if a fault strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as a different failure, with a different
         // key.
@@ -246,7 +246,8 @@ impl World {
         true
     }
 
-    /// Messages that are only moved again share one log line.
+    /// Processes the handler's report on a batch, and corrects the number of log lines: all messages that are only
+    /// moved again share one line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.operated.log(report, self.now);
         let mut quiet = 0;

@@ -13,7 +13,7 @@ use crate::operators::OperatedDeployment;
 
 #[derive(Debug, Default)]
 pub(super) struct Operated {
-    /// Each value with the time at which it was written, latest last.
+    /// Each value of the pauses parameter, with the time at which it was written. The latest is last.
     texts: Vec<(Timestamp, String)>,
     /// Lines that operators have not taken yet; `None` while nobody reads the log.
     lines: Option<Vec<(Timestamp, String)>>,

@@ -27,7 +27,8 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// `failed` counts the steps that failed even when repeated.
+/// Counts how often the handler took one kind of step, such as `defer`. `failed` counts the steps that still failed
+/// after they were repeated.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -189,8 +190,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost answer or a crash, the handler waits at least an hour before it repeats a call. Therefore, an hour-long
-/// fault must not cause many more duplicates than a half-hour one.
+/// After a lost response or a crash, the handler waits at least an hour before it repeats a call. Therefore, an
+/// hour-long fault must not cause many more duplicates than a half-hour one.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));

@@ -11,7 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// The recovery may take so long that a plan compares only the longest cap.
+/// Returns a goal that allows so much time for the recovery that a plan tries only the longest cap, besides the default
+/// policy.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

@@ -16,7 +16,7 @@ type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,
-    /// Times at which an unreadable entry is added.
+    /// Times at which an entry that the handler cannot read is added to the parameter.
     garbled: Vec<Duration>,
 }
 
@@ -30,12 +30,12 @@ impl Script {
         self
     }
 
-    /// An operator ends the pause after `length`.
+    /// Adds two edits: a pause begins at `at`, and an operator ends it after `length`.
     pub(super) fn paused(self, at: Duration, length: Duration, spread: Duration) -> Self {
         self.opened(PauseTarget::All, at, None, spread).resumed(PauseTarget::All, at + length, spread)
     }
 
-    /// If `until` is `None`, the pause stays open.
+    /// Adds an edit that opens a pause at `at`. The pause ends at `until`; if that is `None`, it stays open.
     pub(super) fn opened(
         self,
         target: PauseTarget,
@@ -59,7 +59,7 @@ impl Script {
         })
     }
 
-    /// The retries of all waiting events are spread over `within`.
+    /// Adds an edit that requests the retries of all waiting events, spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| pauses.with_retry(&request(at, within, None, policies)))
     }
@@ -119,7 +119,7 @@ impl Script {
         if rng.random_bool(0.25) { self.withdrawn(made + after, made) } else { self }
     }
 
-    /// `None` if there are no edits.
+    /// Returns operators who make the script's edits. `None` if the script has no edits.
     pub(super) fn operators(self) -> Option<MakeOperators> {
         let make = move |script: &Self, policies: &Policies| writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))

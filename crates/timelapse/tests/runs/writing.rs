@@ -7,7 +7,8 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use comeback_timelapse::{MakeOperators, OperatedDeployment, Operators, START};
 
-/// `texts` holds each value with its time since the run's start, earliest first.
+/// Returns operators who write the values in `texts` to the pauses parameter. Each value comes with its time since the
+/// run's start, earliest first.
 pub(super) fn writing(texts: Vec<(Duration, String)>) -> MakeOperators {
     MakeOperators::new(move |deployment| {
         Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })
