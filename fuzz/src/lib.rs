@@ -209,7 +209,7 @@ pub struct Question {
     pub now: Timestamp,
 }
 
-/// Calls [`comeback_engine::decide()`] with a [`Question`] made of the bytes, and checks the decision.
+/// Calls [`comeback_engine::decide()`] with a [`Question`] made from the bytes, and checks the decision.
 ///
 /// # Panics
 ///
@@ -219,7 +219,8 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Makes a question from any bytes. Missing bytes count as zero, and each number is forced into its range.
+    /// Makes an input for [`decide`] from any bytes. Missing bytes count as zero, and each number is forced into its
+    /// range.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let (head, body) = data.split_at(data.len().min(8 * NUMBERS));
@@ -366,14 +367,14 @@ impl Question {
 pub struct Seed {
     /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
-    /// Name of the sample's file. If the sample is one message of a batch, its position follows.
+    /// Name of the sample's file, followed by the position in the batch if the sample is one message of a batch.
     pub name: String,
     /// The bytes to pass to the entry point.
     pub data: Vec<u8>,
 }
 
-/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. Each question is
-/// about a message that was sent twelve hours earlier.
+/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. For [`decide`],
+/// the current time is twelve hours after the message was sent.
 ///
 /// # Panics
 ///
@@ -432,7 +433,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// Makes a question from a sample message. Fields that the sample lacks are zero.
+/// Makes an input for [`decide`] from a sample message. Fields that the sample lacks are zero.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

@@ -62,7 +62,8 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// A payload that is not a JSON object does not ask for a failure.
+    /// Reads from a payload how the invocation should fail. If the payload is not a JSON object, the invocation
+    /// succeeds.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -73,7 +74,8 @@ impl Wish {
         })
     }
 
-    /// `attempt` is 0 on the first invocation, so it equals the number of earlier failures.
+    /// Fails if the event asks this attempt to fail. `attempt` is 0 on the first invocation, so it equals the number of
+    /// earlier failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

@@ -78,8 +78,9 @@ impl Aws {
         }
     }
 
-    /// At `invokes_end`, the handler stops waiting for `Invoke` calls. The calls that hide the messages beforehand must
-    /// start in the first half of the time until then, so that the other half is left for `Invoke`.
+    /// Creates the account through which the handler calls AWS for one batch. The handler stops waiting for `Invoke`
+    /// calls at `invokes_end`. The calls that hide messages come first, and must start in the first half of the time
+    /// until then. The other half is left for `Invoke`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,

@@ -15,7 +15,8 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// The SDK would otherwise read these settings from the environment itself.
+    /// Settings for the AWS SDK. They are read here, because the SDK would otherwise read them from the environment
+    /// itself.
     pub(crate) aws: SdkSettings,
 }
 
@@ -250,7 +251,8 @@ mod tests {
         }
     }
 
-    /// The CDK construct in `infra` refuses the same settings in the same words. Both are tested against the same file.
+    /// The handler and the CDK construct in `infra` refuse the same settings in the same words. Both are tested against
+    /// the same file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

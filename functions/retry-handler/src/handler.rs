@@ -71,7 +71,8 @@ impl Handler {
         HANDLER_TIMEOUT
     }
 
-    /// `left` is the time left until the function's timeout.
+    /// Handles a batch from the retry queue. Returns the messages that SQS must keep. `left` is the time left until the
+    /// function's timeout.
     async fn batch(&self, batch: BatchEvent, now: Timestamp, left: Duration) -> SqsBatchResponse {
         let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,

@@ -228,7 +228,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns the future's output, and everything that this thread logged meanwhile.
+    /// Awaits the future, and returns its output and everything that this thread logged while the future ran.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -236,7 +236,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// Returns everything that this thread logged meanwhile.
+    /// Calls `work`, and returns everything that this thread logged during the call.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -246,7 +246,8 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// The message is leaked, so that its event is `'static`.
+    /// Returns a message about a failure of the function at this time, and the event in the message. The message is
+    /// leaked, so that the event is `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),

@@ -20,7 +20,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// `now` is the start of the batch. Returns no lines if there is nothing to count.
+    /// Returns the log lines that report a batch's metrics to CloudWatch. `now` is the time when the batch started.
+    /// Returns no lines if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -40,7 +41,7 @@ struct Group {
 #[derive(Debug, Default)]
 struct Counted {
     counts: BTreeMap<&'static str, u64>,
-    /// In seconds, by metric.
+    /// The measured values of each metric, in seconds, keyed by the metric's name.
     values: BTreeMap<&'static str, Vec<f64>>,
 }
 
@@ -96,7 +97,8 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// Returns one line, or more if a metric has too many values for a single line.
+    /// Returns a group's metrics as log lines in CloudWatch's embedded metric format: one line, or more if a metric has
+    /// too many values for a single line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();

@@ -77,7 +77,8 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// If SQS did not answer, it may have accepted the copy, unless the request could not be built or signed.
+/// Returns a result for each moved message. If SQS did not respond, it may have accepted the message's copy, unless the
+/// request could not be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -167,9 +168,9 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// A failed `Invoke` is final only if repeating the call can never help. An answer with an error code means that Lambda
-/// refused the call. If there is no code, Lambda may have accepted the call, unless the error proves that nothing was
-/// sent.
+/// Converts the error of an `Invoke` call to a failure, which is final only if repeating the call can never help. A
+/// response with an error code means that Lambda refused the call. If there is no code, or the status is 504, Lambda
+/// may have accepted the call, unless the error proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());

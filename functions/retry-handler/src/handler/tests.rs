@@ -203,7 +203,7 @@ async fn bad_message_keeps_its_batch_bad_batch_errs() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// Also clears the list of requests.
+/// Returns the names of the operations that the handler requested, and clears the list of requests.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()

@@ -26,8 +26,8 @@ const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// `connections` lists the server's responses on each connection, one for each request. Any further request closes the
-/// connection.
+/// Starts a local server, and returns clients that call it. `connections` lists the server's responses on each
+/// connection, one for each request. Any further request closes the connection.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -387,8 +387,8 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// The clients fetch credentials as they do with SnapStart. The SDK itself reads the variables, so each case runs in a
-/// process of its own.
+/// The clients fetch credentials from a URL, as they do with SnapStart. The SDK itself reads the environment variables
+/// with the URL and the token, so each case runs in a process of its own.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
