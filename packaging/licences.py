@@ -24,7 +24,7 @@ def licences(packages: list[str], archs: list[str]) -> str:
     # The crates that use each licence text.
     users: dict[str, set[str]] = {of_musl(): {"musl"}}
     for package in packages:
-        # Offline (`--frozen`), the tool reads only the crates themselves.
+        # With `--frozen`, cargo-about works offline, and takes licence texts only from the crates' own files.
         options = ["--format", "json", "--frozen", "--fail", "--config", str(config)]
         targets = [target(arch) for target in (gnu, musl) for arch in archs]
         chosen = [argument for target in targets for argument in ("--target", target)]

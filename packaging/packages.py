@@ -80,7 +80,8 @@ def npm(package: Path, folder: Path) -> None:
 
 def python_construct(package: Path, generated: Path, folder: Path) -> None:
     tablet = generated.with_name("tablet.json")
-    # The documentation's snippets are compiled, because only types distinguish an object from keyword arguments.
+    # The documentation's snippets are compiled, because only their types tell jsii-rosetta whether an object literal
+    # becomes a dictionary or keyword arguments in Python.
     run([JSII / "jsii-rosetta", "extract", "--compile", "--strict", "--fail", "--output", tablet, package], package)
     snippets = ["--rosetta-tablet", tablet, "--rosetta-unknown-snippets", "fail"]
     run([JSII / "jsii-pacmak", "--target", "python", "--code-only", "--outdir", generated, *snippets], package)

@@ -2,16 +2,16 @@ import { type Duration } from 'aws-cdk-lib';
 
 /** The random distribution of a backoff up to its ceiling. Sets `JITTER`. */
 export enum Jitter {
-  /** Uniform between one second and the ceiling. */
+  /** The backoff is drawn uniformly between one second and its ceiling. */
   FULL = 'full',
 
-  /** Uniform between half the ceiling and the ceiling. */
+  /** The backoff is drawn uniformly between half its ceiling and its ceiling. */
   EQUAL = 'equal',
 
-  /** Uniform between the base and three times the previous backoff. */
+  /** The backoff is drawn uniformly between the base backoff and three times the previous backoff. */
   DECORRELATED = 'decorrelated',
 
-  /** No randomness: the backoff equals the ceiling. */
+  /** The backoff is not random: it equals its ceiling. */
   NONE = 'none',
 }
 
@@ -82,7 +82,7 @@ export interface FunctionPolicy {
 
   /**
    * The location of the metadata in a retry's payload. You can change this property while events are waiting, because
-   * the handler always reads both styles.
+   * the handler finds the metadata in either location.
    *
    * @default EnvelopeStyle.WRAP
    */

@@ -21,7 +21,7 @@ export interface MonitorOptions {
   readonly topic?: sns.ITopic;
 
   /**
-   * Whether to create a dashboard as well. CloudWatch bills a dashboard by the month.
+   * Whether to create a dashboard as well. CloudWatch charges a monthly fee for each dashboard.
    *
    * @default false
    */

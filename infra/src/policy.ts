@@ -126,7 +126,9 @@ export function policyVariables(props: PolicyProps, refusals: Refusals): Record<
   };
 }
 
-/** Returns a function's settings for its entry in `POLICIES`. `inherited` is the policy of the AsyncRetries. */
+/**
+ * Returns a function's settings for its entry in `POLICIES`. `inherited` is the policy of the `AsyncRetries` construct.
+ */
 export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: Refusals): string {
   const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];
   const given = names.filter((name) => policy[name] !== undefined);
@@ -231,7 +233,10 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: Refusals): 
   }
 }
 
-/** Returns a property with fixed choices, or the setting's default. Only the handler can check a token. */
+/**
+ * Returns the value of a property that has a fixed set of choices, or the setting's default if the property is not set.
+ * Accepts any unresolved CDK token, because only the handler can check its value.
+ */
 function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps, refusals: Refusals): string {
   const { default: unset, choices, range } = SETTINGS[PROPERTIES[property]];
   const value: string = props[property] ?? unset;

@@ -102,7 +102,7 @@ const KEY_ELSEWHERE =
 const DEAD_LETTER_KEY_ELSEWHERE =
   ', because a handler that may not use the key cannot send to the queue, and keeps each dead-letter until it expires';
 
-/** Checks the dead-letter queue, the key, and the numbers that are not settings of the retry handler. */
+/** Checks the dead-letter queue, the encryption keys, and the numbers that are not settings of the retry handler. */
 export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: Refusals): void {
   const { deadLetterQueue, encryptionKey } = props;
   if (deadLetterQueue?.fifo === true) {

@@ -27,7 +27,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** Replaces the tokens in a string for a message, without adding quotes. */
+/** Replaces the CDK tokens in a string that will be part of a message, without adding quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
 import { newFunction, newRetries, newStack } from './support';
 
-/** The value of each default that the doc comments name. */
+/** Maps the text of each `@default` in the doc comments to the value that it stands for. */
 const MEANING = new Map<string, unknown>([
   ['[]', []],
   ['10', 10],

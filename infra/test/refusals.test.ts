@@ -20,12 +20,15 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** The tools that cannot detect the invalid values: the template, the construct, or both. */
+  /** The ways to deploy that cannot detect the invalid values: `template`, `construct`, or both. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }
 
-/** The tests of the retry handler and of template.yaml read the same file. */
+/**
+ * Settings that are accepted, and settings that are refused. The retry handler and template.yaml are tested against
+ * this file too.
+ */
 const golden = JSON.parse(
   fs.readFileSync(path.join(REPOSITORY, 'tests', 'golden', 'refusals.json'), 'utf8'),
 ) as { accepted: Variables[]; refused: Refused[] };

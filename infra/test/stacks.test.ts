@@ -37,14 +37,14 @@ function two(
   return { app, retries: makeRetries(), orders };
 }
 
-/** Checks that the function's stack depends on the stack of the `AsyncRetries`, and not vice versa. */
+/** Checks that the function's stack depends on the stack of the `AsyncRetries` construct, and not vice versa. */
 function expectOneWay({ app, retries, orders }: Two): void {
   app.synth();
   expect(orders.stack.dependencies).toEqual([Stack.of(retries)]);
   expect(Stack.of(retries).dependencies).toEqual([]);
   expect(JSON.stringify(Template.fromStack(Stack.of(retries)).toJSON())).not.toContain('Fn::ImportValue');
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
-  // The whole stack of the `AsyncRetries` is deployed first, so nothing needs to depend on its resources.
+  // The whole stack of the `AsyncRetries` construct is deployed first, so nothing needs to depend on its resources.
   const [config] = resources(orders.stack, 'AWS::Lambda::EventInvokeConfig');
   expect(config).not.toHaveProperty('DependsOn');
 }

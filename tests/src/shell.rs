@@ -146,8 +146,8 @@ impl Drop for Background {
 }
 
 /// The longest time that a test waits for anything. Passing tests wait much less. The limit is this high because, on a
-/// busy machine, a call may count as lost. The call's event then waits for up to two minutes of real time, even on a
-/// fast clock.
+/// busy machine, the handler may treat a slow call as lost. The event is then retried only after up to two minutes of
+/// real time, even on a fast clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`].
@@ -169,7 +169,7 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 /// A loopback port that no program listens on, and that no earlier call in this process returned.
 ///
 /// The port is below the range from which systems assign ports to clients (32768 and up on Linux), so no outgoing
-/// connection can take it before the server listens.
+/// connection can take it before the caller starts a server on it.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_this_process = (std::process::id() % 200) as u16 * 100;

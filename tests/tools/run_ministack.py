@@ -106,7 +106,7 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log contains everything that the function wrote before it answered. MiniStack waits only a few
+# On AWS, a function's log contains everything that the function wrote before it returned. MiniStack waits only a few
 # milliseconds for the output, and logs the rest with the environment's next invocation, which may never come.
 class Output:
     def __init__(self, stream, lines):

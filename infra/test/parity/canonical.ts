@@ -143,8 +143,8 @@ function evaluator(
 }
 
 /**
- * Returns IAM policy statements by their actions and resources. The order of the actions or resources does not matter.
- * A single action or resource may be a string or a list.
+ * Returns IAM policy statements keyed by their actions and resources, whose order does not matter. A single action or
+ * resource may be a string or a list.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');

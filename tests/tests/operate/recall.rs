@@ -10,8 +10,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Minimum number of recalled events. This is less than all of them, because on a busy machine the response to one of
-/// the handler's calls may come too late. The call's event then waits for an hour.
+/// The minimum number of events that must be recalled. Some may not be: on a busy machine, the response to one of the
+/// handler's calls may come too late, and the event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 

@@ -20,8 +20,9 @@ use stand::{EngineQueue, Model};
 /// A visibility timeout, in seconds, that outlasts any contract's run.
 const LONG: u64 = 600;
 
-/// The trials for all contracts. A contract's trials are named `contract::model::…` and `contract::ministack::…`. If
-/// the queue of the engine's tests claims to fulfil the contract, there is a third trial, `contract::engine::…`.
+/// The trials for all contracts. Each contract has a trial named `contract::model::…` and one named
+/// `contract::ministack::…`. Contracts that the queue in the engine's tests must also fulfil have a third,
+/// `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! trials {

@@ -32,8 +32,8 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// Another server on which an hour passes in a minute. The trial that uses it counts messages at a single moment,
-    /// so no other trial may slow the server down.
+    /// A separate server, on which an hour passes in a minute. The trial that uses it counts messages at a single
+    /// moment, so no other trial may slow the server down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)

@@ -1,12 +1,12 @@
 //! Tests properties of the template that no local stack can show, by reading the template itself.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `settings` | defaults, ranges and refusals agree in the handler, docs/settings.md and the template |
-//! | `cloudformation` | the release's template for CloudFormation without SAM |
-//! | `alarms` | each alarm fires in the situation that it reports |
-//! | `cloudwatch` | evaluates an alarm as CloudWatch does |
-//! | `quoting` | each tool parses quoted values with spaces correctly |
+//! | `settings` | tests that the handler, docs/settings.md and the template agree on defaults, ranges and refusals |
+//! | `cloudformation` | tests of the release's template for CloudFormation without SAM |
+//! | `alarms` | tests that each alarm fires in the situation that it reports |
+//! | `cloudwatch` | a model of how CloudWatch evaluates an alarm |
+//! | `quoting` | tests that each tool parses quoted values with spaces correctly |
 
 mod alarms;
 mod cloudformation;
@@ -40,7 +40,8 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares them with the construct's.
+/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares the template's encryption
+/// settings with the construct's.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});

@@ -47,7 +47,7 @@ impl Running {
         words.map(|(_, address)| address.trim().to_owned()).collect()
     }
 
-    /// Presses Enter in the console's terminal, and returns the sign-in address that the console then prints.
+    /// Presses Enter in the console's terminal, and returns the sign-in URL that the console then prints.
     pub(crate) async fn way_in(&self) -> String {
         let known = self.addresses().len();
         let mut keys =

@@ -1,4 +1,4 @@
-//! Tests that the browser never interprets markup in text from functions, operators, dead-letters or addresses.
+//! Tests that the browser never interprets markup in text from functions, operators, dead-letters or URLs.
 
 use comeback_tests::{MiniStack, Operator, eventually};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const STACK: &str = "--stack console-hostile";
 /// Three kinds of markup that would each set the variable `obeyed`, and a character that reverses the text after it.
 const HOSTILE: &str =
     "'\"><img src=x onerror=\"obeyed=1\"><script>obeyed=2</script><svg onload=\"obeyed=3\">\u{202e}";
-/// The first part of [`HOSTILE`], percent-encoded for an address.
+/// The first part of [`HOSTILE`], percent-encoded for use in a URL.
 const ENCODED: &str =
     "%27%22%3E%3Cimg%20src%3Dx%20onerror%3D%22obeyed%3D1%22%3E%3Cscript%3Eobeyed%3D2%3C%2Fscript%3E";
 

@@ -53,7 +53,7 @@ pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
     }
 }
 
-/// Waits for a link whose address begins with `place`, and returns the address.
+/// Waits for a link whose URL begins with `place`, and returns the URL.
 async fn link(browser: &mut Browser, place: &str) -> String {
     let link = format!("document.querySelector('main a[href^=\"{place}\"]').getAttribute('href')");
     let address = async || browser.chromium.ask(&link).ok()?.as_str().map(ToOwned::to_owned);

@@ -65,7 +65,7 @@ async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, field
     browser.shows("a form without its secret", "lacks this session's secret").await;
 }
 
-/// Serves a page on a separate port of this machine, and returns the page's address.
+/// Serves a page on a separate port of this machine, and returns the page's URL.
 fn serve_once(page: &str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it has one");

@@ -10,11 +10,12 @@ pub(super) struct Fault {
 }
 
 pub(super) enum Undo {
-    /// Run the command that `doctor` names as the fix.
+    /// The fault is fixed by the command that `doctor` suggests.
     Fix,
-    /// Run the command that `doctor` names as the fix, and then this script.
+    /// The fault is fixed by the command that `doctor` suggests, followed by this script.
     FixAnd(&'static str),
-    /// Run this script, because the fix that `doctor` names has a placeholder for the operator to replace.
+    /// The fault is fixed by this script, because the command that `doctor` suggests contains a placeholder for the
+    /// operator to replace.
     By(&'static str),
 }
 

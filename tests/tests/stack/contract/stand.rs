@@ -79,35 +79,35 @@ pub(crate) struct Delayed {
 /// MiniStack has fixed one. The variant can then be removed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// MiniStack can hide a message for more than 12 hours. AWS returns `InvalidParameterValue`. Cause: MiniStack does
-    /// not check visibility timeouts.
+    /// MiniStack can hide a message for more than 12 hours, because it does not check visibility timeouts. AWS returns
+    /// `InvalidParameterValue`.
     HidesOverTwelveHours,
-    /// MiniStack can hide a message that has become visible again. AWS documents the error `MessageNotInflight`, but
-    /// some users report that the call succeeds without any effect. The model refuses the call. Cause: MiniStack looks
-    /// only for the receipt handle.
+    /// MiniStack can hide a message that has become visible again, because it checks only that the receipt handle
+    /// exists. AWS documents the error `MessageNotInflight`, but some users report that the call succeeds without any
+    /// effect. The simulations' [`Model`] returns the error.
     HidesWhatIsVisible,
-    /// MiniStack can delay a message for more than 15 minutes. AWS returns `InvalidParameterValue`. Cause: MiniStack
-    /// checks only a queue's default delay.
+    /// MiniStack can delay a message for more than 15 minutes, because it checks only a queue's default delay. AWS
+    /// returns `InvalidParameterValue`.
     DelaysOverFifteenMinutes,
-    /// MiniStack loses the system attributes of a message that was sent in a batch. AWS keeps them. Cause: MiniStack
-    /// copies only the other members of an entry.
+    /// MiniStack loses the system attributes of a message that was sent in a batch, because it copies only the other
+    /// members of an entry. AWS keeps them.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses an old receipt handle after the message has been received again, even for a deletion. On AWS,
-    /// the old handle can still change the visibility timeout. A deletion with the old handle also succeeds, but might
-    /// not delete the message. Cause: MiniStack does not find the old handle.
+    /// MiniStack refuses an old receipt handle after the message has been received again, even for a deletion, because
+    /// it does not find the old handle. On AWS, the old handle can still change the visibility timeout. A deletion with
+    /// the old handle also succeeds, but might not delete the message.
     RefusesOldHandles,
-    /// MiniStack accepts a batch response with an unknown or empty id, and deletes all messages that the response does
-    /// not name. AWS keeps the whole batch. Cause: MiniStack subtracts the failed ids from those of the batch.
+    /// If a batch response has an unknown or empty id, MiniStack deletes all messages that the response does not name,
+    /// because it subtracts the failed ids from those of the batch. AWS keeps the whole batch.
     DeletesDespiteUnknownIds,
     /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
-    /// qualifier in `functionArn`. AWS writes all of these. Cause: MiniStack builds the record from the few members
-    /// that it still has after the retries. (`tests/tools/run_ministack.py` adds the `requestId`.)
+    /// qualifier in `functionArn`, because it builds the record from the few members that it still has after the
+    /// retries. AWS writes all of these. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
-    /// MiniStack's invocation records always report three invocations. AWS reports one if Lambda's retries are turned
-    /// off. Cause: MiniStack writes a constant.
+    /// MiniStack's invocation records always report three invocations, because MiniStack writes a constant. AWS reports
+    /// one if Lambda's retries are turned off.
     CountsThreeInvokes,
-    /// MiniStack re-serializes the payload in invocation records. AWS documents only that the payload is the event. The
-    /// model keeps the event's bytes. Cause: MiniStack parses each event.
+    /// MiniStack re-serializes the payload in invocation records, because it parses each event. AWS documents only that
+    /// the payload is the event. The simulations' [`Model`] keeps the event's bytes.
     RewritesPayloads,
 }
 
