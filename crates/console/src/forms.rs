@@ -1,13 +1,16 @@
 //! The forms for pausing, resuming, attaching and detaching functions, and for retrying or cancelling waiting events.
 
+use std::time::Duration;
+
 use axum::Router;
 
+use comeback_engine::RequestKind;
 use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
 use comeback_operate::pause::PauseRetries;
 use comeback_operate::pauses::edits::{PauseEnd, PauseTerms, read_length, read_reason};
 use comeback_operate::pauses::read_text;
-use comeback_operate::request::{Ask, DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
+use comeback_operate::request::{DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
 use comeback_operate::resume::ResumeRetries;
 use comeback_operate::{CommandName, durations};
 
@@ -120,7 +123,7 @@ static RETRY: ChangeForm = ChangeForm {
 
 fn retry(fields: &Fields) -> Result<Asked, String> {
     let within = WITHIN.read(fields, read_within)?.unwrap_or(DEFAULT_WITHIN);
-    request(fields, Ask::Retry { within })
+    request(fields, RequestKind::Retry, within)
 }
 
 static CANCEL: ChangeForm = ChangeForm {
@@ -130,17 +133,17 @@ static CANCEL: ChangeForm = ChangeForm {
             dead-letter. Hidden messages are recalled once the handler has read the request, which takes about a minute.",
     command: CommandName::Cancel,
     inputs: &[FUNCTION, ERROR, KEY, WHY],
-    asked: |fields| request(fields, Ask::Cancel),
+    asked: |fields| request(fields, RequestKind::Cancel, Duration::ZERO),
     back: "/waiting",
 };
 
-fn request(fields: &Fields, ask: Ask) -> Result<Asked, String> {
+fn request(fields: &Fields, kind: RequestKind, within: Duration) -> Result<Asked, String> {
     let function = function(fields)?;
     let error = ERROR.read(fields, read_error)?;
     let keys: Result<Vec<String>, String> = fields.all("key").map(read_key).collect();
     let keys = keys.map_err(|why| format!("Key: {why}"))?;
     let why = WHY.read(fields, read_text)?;
-    Ok(Asked::new(move |operator| RequestEvents { operator, ask, function, error, keys, why }))
+    Ok(Asked::new(move |operator| RequestEvents { operator, kind, within, function, error, keys, why }))
 }
 
 static ATTACH: ChangeForm = ChangeForm {

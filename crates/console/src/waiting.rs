@@ -260,7 +260,7 @@ impl PageOf<'_> {
 }
 
 fn in_force(request: &RequestInForce) -> Text {
-    Text::from(format!("In force: {} ", request.kind.title())).and(request.line())
+    Text::from(format!("In force: {} ", request.title())).and(request.line())
 }
 
 pub(super) fn groups(report: &Report<'_>) -> Table {

@@ -83,7 +83,7 @@ use crate::pauses::{Pause, Pauses, returns_at};
 use crate::policies::Policies;
 use crate::policy::Policy;
 use crate::record::Record;
-use crate::requests::Request;
+use crate::requests::{Request, RequestKind};
 use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::{
@@ -289,7 +289,7 @@ impl<'r> Case<'_, 'r> {
     /// Returns the reason to dead-letter the event if an operator's cancel request applies to it (the last case of
     /// rule 4 in the module's documentation).
     fn cancelled(&self) -> Option<Reason> {
-        let Request { by, why, .. } = self.pauses?.cancels().find(|request| {
+        let Request { by, why, .. } = self.pauses?.requests_to(RequestKind::Cancel).find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
         })?;
         let said = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(shown);
@@ -421,7 +421,7 @@ impl<'r> Case<'_, 'r> {
             return None;
         }
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
-        let reaching = self.pauses?.retries().filter(|request| {
+        let reaching = self.pauses?.requests_to(RequestKind::Retry).filter(|request| {
             record.first_sent() < request.at
                 && self.is_reached_by(request)
                 && (request.names_keys() || !asked_to_wait)

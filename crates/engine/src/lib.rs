@@ -92,7 +92,7 @@ pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, PausesRead};
-pub use requests::{LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request};
+pub use requests::{LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RequestKind};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
 pub use setting_error::SettingError;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::arn::PauseTarget;
 use crate::json::object;
-use crate::requests::{List, Request, RequestEntry};
+use crate::requests::{Request, RequestEntry, RequestKind};
 use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
@@ -21,8 +21,8 @@ use crate::timing::RETENTION;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    pub(crate) retries: Vec<RequestEntry>,
-    pub(crate) cancels: Vec<RequestEntry>,
+    /// Retry requests first, as in the JSON.
+    requests: Vec<RequestEntry>,
     /// Members of the document that this version does not know, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,
 }
@@ -71,34 +71,25 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with this retry request added. The request's time is rounded up to a whole second, so that
-    /// the request does not miss the latest failures.
+    /// Returns the document with this request added. The request's time is rounded up to a whole second, so that the
+    /// request does not miss the latest failures.
     #[must_use]
-    pub fn with_retry(&self, retry: &Request) -> Self {
+    pub fn with_request(&self, request: &Request) -> Self {
         let mut document = self.clone();
-        document.retries.push(RequestEntry::of(retry, List::Retries));
+        document.requests.push(RequestEntry::of(request));
+        document.requests.sort_by_key(|entry| entry.kind);
         document
     }
 
-    /// Returns the document with this cancel request added. The request's time is rounded up to a whole second, so that
-    /// the request does not miss the latest failures.
+    /// Returns the document with the requests that `is_it` selects marked as withdrawn.
     #[must_use]
-    pub fn with_cancel(&self, cancel: &Request) -> Self {
+    pub fn withdrawn(&self, is_it: impl Fn(&Request) -> bool) -> Self {
         let mut document = self.clone();
-        document.cancels.push(RequestEntry::of(cancel, List::Cancels));
-        document
-    }
-
-    /// Returns the document with some of its retry and cancel requests marked as withdrawn.
-    #[must_use]
-    pub fn withdrawn(
-        &self,
-        is_retry: impl Fn(&Request) -> bool,
-        is_cancel: impl Fn(&Request) -> bool,
-    ) -> Self {
-        let mut document = self.clone();
-        withdraw(&mut document.retries, List::Retries, is_retry);
-        withdraw(&mut document.cancels, List::Cancels, is_cancel);
+        for entry in &mut document.requests {
+            if entry.request.as_ref().is_ok_and(|request| !request.withdrawn && is_it(request)) {
+                *entry = entry.withdrawn();
+            }
+        }
         document
     }
 
@@ -112,29 +103,20 @@ impl Pauses {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// All readable retry requests in the document, including withdrawn requests.
-    pub fn retries(&self) -> impl Iterator<Item = &Request> {
-        self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())
+    /// All readable requests in the document, including withdrawn requests. Retry requests come first.
+    pub fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// All readable cancel requests in the document, including withdrawn requests.
-    pub fn cancels(&self) -> impl Iterator<Item = &Request> {
-        self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
+    /// The readable requests of one kind, including withdrawn requests.
+    pub fn requests_to(&self, kind: RequestKind) -> impl Iterator<Item = &Request> {
+        self.requests().filter(move |request| request.kind == kind)
     }
 
     /// The errors in unreadable entries of `retries` and `cancels`. The handler ignores these entries. Errors in
     /// entries that have ended are left out.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
-        let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
-        retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
-    }
-}
-
-fn withdraw(entries: &mut [RequestEntry], list: List, is_it: impl Fn(&Request) -> bool) {
-    for entry in entries {
-        if entry.request.as_ref().is_ok_and(|request| !request.withdrawn && is_it(request)) {
-            *entry = entry.withdrawn(list);
-        }
+        self.requests.iter().filter_map(move |entry| entry.problem(now))
     }
 }
 
@@ -247,11 +229,12 @@ impl Pauses {
         let pauses = pauses.into_iter().zip(1..).map(read).collect::<Result<Vec<_>, _>>()?;
         // A member that appears twice must not make the pauses unreadable, so the last occurrence counts.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses::Malformed)?;
-        let entries = |name, list| members.get(name).map_or_else(Vec::new, |raw| entries(raw, list));
-        let (retries, cancels) = (entries("retries", List::Retries), entries("cancels", List::Cancels));
+        let lists = [("retries", RequestKind::Retry), ("cancels", RequestKind::Cancel)];
+        let read = |(name, kind)| members.get(name).map_or_else(Vec::new, |raw| entries(raw, kind));
+        let requests = lists.into_iter().flat_map(read).collect();
         let others = members.into_iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
         let others = others.map(|(name, value)| (name, value.get().to_owned())).collect();
-        Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
+        Ok(Self { pauses: Vec::new(), requests, others }.with(pauses))
     }
 
     /// Writes the document as the parameter's value, in compact JSON.
@@ -260,8 +243,9 @@ impl Pauses {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
         };
         let pauses = self.iter().map(Wire::of).collect();
-        let retries = self.retries.iter().map(|entry| raw(entry.text.as_str())).collect();
-        let cancels = self.cancels.iter().map(|entry| raw(entry.text.as_str())).collect();
+        let list = |kind| self.requests.iter().filter(move |entry| entry.kind == kind);
+        let [retries, cancels] = [RequestKind::Retry, RequestKind::Cancel]
+            .map(|kind| list(kind).map(|entry| raw(entry.text.as_str())).collect());
         let others = self.others.iter().map(|(name, value)| (name.as_str(), raw(value))).collect();
         let written = Written { v: VERSION, pauses, retries, cancels, others };
         serde_json::to_string(&written).expect("BUG: strings and numbers are JSON")
@@ -269,10 +253,10 @@ impl Pauses {
 }
 
 /// Any value other than a list or `null` becomes a single unreadable entry.
-fn entries(raw: &RawValue, list: List) -> Vec<RequestEntry> {
+fn entries(raw: &RawValue, kind: RequestKind) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
-    entries.into_iter().map(|entry| RequestEntry::read(entry.get(), list)).collect()
+    entries.into_iter().map(|entry| RequestEntry::read(entry.get(), kind)).collect()
 }
 
 impl Pause {
@@ -355,10 +339,9 @@ impl Pauses {
 
     /// Returns true if a request was removed.
     fn drop_withdrawn(&mut self) -> bool {
-        let before = self.retries.len() + self.cancels.len();
-        self.retries.retain(RequestEntry::is_not_withdrawn);
-        self.cancels.retain(RequestEntry::is_not_withdrawn);
-        self.retries.len() + self.cancels.len() < before
+        let before = self.requests.len();
+        self.requests.retain(RequestEntry::is_not_withdrawn);
+        self.requests.len() < before
     }
 
     /// Drops entries that have no effect, and merges ended pauses of the same target that overlap or adjoin.
@@ -373,8 +356,7 @@ impl Pauses {
             }
         }
         let mut document = self.with(tidied);
-        document.retries.retain(|entry| !entry.is_over(now));
-        document.cancels.retain(|entry| !entry.is_over(now));
+        document.requests.retain(|entry| !entry.is_over(now));
         document
     }
 }

@@ -19,7 +19,7 @@ use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
 use crate::outcome::{Cause, DueBy, NOT_RECALLED};
 use crate::pauses::{Pause, Pauses};
 use crate::policies::Policies;
-use crate::requests::Request;
+use crate::requests::{Request, RequestKind};
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
 
@@ -33,10 +33,9 @@ const LEAST_GAIN: Duration = Duration::from_secs(30);
 /// An entry of the pauses document that recalls waiting messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
-    /// A request to retry waiting events now.
-    Retry(&'p Request),
-    /// A request to dead-letter waiting events. The events return at once, because no due time applies to them.
-    Cancel(&'p Request),
+    /// A request to retry or cancel waiting events. Cancelled events return at once, because no due time applies to
+    /// them.
+    Request(&'p Request),
     /// A pause that has ended. The events that were held during the pause return to the handler.
     Resume(&'p Pause),
 }
@@ -45,10 +44,8 @@ pub enum Recall<'p> {
 /// covers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// A request to retry waiting events now.
-    Retry(Request),
-    /// A request to dead-letter waiting events.
-    Cancel(Request),
+    /// A request to retry or cancel waiting events.
+    Request(Request),
     /// The end of a pause: the paused functions, and the time at which the pause ended.
     Resume(PauseTarget, Timestamp),
 }
@@ -89,9 +86,9 @@ pub struct Rules<'p> {
 impl Rules<'_> {
     fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
         let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
-        let requests =
-            self.pauses.cancels().map(Recall::Cancel).chain(self.pauses.retries().map(Recall::Retry));
-        requests.chain(over.map(Recall::Resume))
+        let kinds = [RequestKind::Cancel, RequestKind::Retry].into_iter();
+        let requests = kinds.flat_map(|kind| self.pauses.requests_to(kind));
+        requests.map(Recall::Request).chain(over.map(Recall::Resume))
     }
 
     /// The longest time from when an entry is written until a handler reads it.
@@ -108,35 +105,15 @@ impl Written {
     /// The time from which handlers apply this entry of the pauses document.
     pub const fn at(&self) -> Timestamp {
         match self {
-            Self::Retry(request) | Self::Cancel(request) => request.at,
+            Self::Request(request) => request.at,
             Self::Resume(_, end) => *end,
-        }
-    }
-
-    /// This entry's request; `None` for the end of a pause.
-    pub const fn request(&self) -> Option<&Request> {
-        match self {
-            Self::Retry(request) | Self::Cancel(request) => Some(request),
-            Self::Resume(..) => None,
-        }
-    }
-
-    /// Returns the pauses document with this retry or cancel request added. The end of a pause is not added here, but
-    /// by [`Pauses::with`].
-    #[must_use]
-    pub fn added_to(&self, pauses: &Pauses) -> Pauses {
-        match self {
-            Self::Retry(retry) => pauses.with_retry(retry),
-            Self::Cancel(cancel) => pauses.with_cancel(cancel),
-            Self::Resume(..) => pauses.clone(),
         }
     }
 
     /// Finds this entry in a document; `None` if another operator has removed or withdrawn it.
     pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
         match self {
-            Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),
-            Self::Cancel(cancel) => pauses.cancels().find(|it| *it == cancel).map(Recall::Cancel),
+            Self::Request(request) => pauses.requests().find(|it| *it == request).map(Recall::Request),
             Self::Resume(target, end) => {
                 let ended = |it: &&Pause| it.target == *target && it.until == Some(*end);
                 pauses.iter().find(ended).map(Recall::Resume)
@@ -149,7 +126,7 @@ impl Recall<'_> {
     /// The time from which handlers apply this entry.
     pub fn at(self) -> Timestamp {
         match self {
-            Self::Retry(request) | Self::Cancel(request) => request.at,
+            Self::Request(request) => request.at,
             Self::Resume(pause) => pause.until.unwrap_or(pause.from),
         }
     }
@@ -169,7 +146,7 @@ impl Recall<'_> {
         let target = kind.target.as_deref().ok_or(NotRecalled::NotCovered)?;
         match self.covers(message, kind, rules) {
             Err(NotRecalled::NotCovered) => return Err(NotRecalled::NotCovered),
-            _ if self.waits_for_pauses() && rules.is_paused(target, now) => return Err(NotRecalled::Paused),
+            _ if !self.is_cancel() && rules.is_paused(target, now) => return Err(NotRecalled::Paused),
             covers => covers?,
         }
         let returns = message.next_check();
@@ -202,34 +179,35 @@ impl Recall<'_> {
         if message.at >= self.at().saturating_add(rules.noticed()) {
             return Err(NotRecalled::NotCovered);
         }
-        let names = |request: &Request| request.covers(target, kind.error_type.as_deref(), &message.key);
         let is_covered = match self {
-            Self::Retry(request) | Self::Cancel(request) => names(request),
+            Self::Request(request) => request.covers(target, kind.error_type.as_deref(), &message.key),
             Self::Resume(pause) => message.waits_for == WaitsFor::Resume && pause.target.covers(target),
         };
         if !is_covered {
             return Err(NotRecalled::NotCovered);
         }
-        if let Self::Retry(request) = self {
+        if let Self::Request(request) = self
+            && request.kind == RequestKind::Retry
+        {
             may_be_sooner(message, target, request, rules)?;
         }
         // If the function was paused at the entry's time, this entry did not recall the message, and a later entry may
         // recall it.
-        let was_paused = self.waits_for_pauses() && rules.is_paused(target, self.at());
+        let was_paused = !self.is_cancel() && rules.is_paused(target, self.at());
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Only a cancel request recalls events of a paused function, because a cancelled event is not re-invoked.
-    const fn waits_for_pauses(self) -> bool {
-        !matches!(self, Self::Cancel(_))
+    /// Returns true for a cancel request. Only a cancel request recalls events of a paused function, because a
+    /// cancelled event is not re-invoked.
+    pub const fn is_cancel(self) -> bool {
+        matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }
 
     /// Returns the time at which this entry of the pauses document makes a message's retry due. For the copy of a moved
     /// message, the handler draws a different time, and hides the copy until then.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
-            Self::Cancel(_) => self.at(),
-            Self::Retry(request) => request.due_of(message_id, message.retry),
+            Self::Request(request) => request.due_of(message_id, message.retry),
             Self::Resume(pause) => pause.returns_at(message_id, message.retry).unwrap_or(self.at()),
         };
         match message.waits_for {

@@ -22,14 +22,34 @@ pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// A request to retry waiting events now, or to cancel (dead-letter) them: an entry of `retries` or `cancels` in the
-/// pauses document.
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequestKind {
+    /// Retry waiting events now. The request is an entry of `retries` in the pauses document.
+    Retry,
+    /// Dead-letter waiting events. The request is an entry of `cancels` in the pauses document.
+    Cancel,
+}
+
+impl RequestKind {
+    /// `retry` or `cancel`, as the subcommands of `comeback` are called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+/// A request to retry waiting events now, or to cancel (dead-letter) them.
 ///
 /// The request covers events that failed before its `at`. A retry request that names keys also ends waits that a
 /// `RetryAfter` requested. A cancel request that names keys also applies to later failures of the events with these
 /// keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
+    /// What the request asks for.
+    pub kind: RequestKind,
     /// The functions whose events the request applies to.
     pub target: PauseTarget,
     /// The time of the request, in whole seconds. The request applies to events that failed before this time.
@@ -101,23 +121,18 @@ impl Request {
         self.errors.is_empty() || error_type.is_some_and(matches)
     }
 
-    /// When a message's retry becomes due because of this request: a random time between `at` and `at` + `within`.
-    /// `first_id` is the id that the message had when it was first sent.
+    /// When a message is due because of this request: a random time between `at` and `at` + `within`, so `at` itself for
+    /// a cancel request. `first_id` is the id that the message had when it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum List {
-    Retries,
-    Cancels,
-}
-
 /// An entry in the pauses document. `text` is its JSON, including members that this version does not read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestEntry {
+    pub(crate) kind: RequestKind,
     pub(crate) text: String,
     pub(crate) request: Result<Request, String>,
     /// When the entry is removed from the document. An unreadable entry, perhaps from a later version, stays for
@@ -159,22 +174,23 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 impl RequestEntry {
-    pub(crate) fn read(text: &str, list: List) -> Self {
-        let request = object(text).and_then(|wire| Request::read(wire, list));
+    pub(crate) fn read(text: &str, kind: RequestKind) -> Self {
+        let request = object(text).and_then(|wire| Request::read(wire, kind));
         let given = object(text).ok().map(|When { at }| at).filter(|at| *at <= LATEST);
         let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_REQUEST));
         let until = request.as_ref().ok().and_then(|request| request.until);
-        Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
+        Self { kind, text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
     /// The request's time is rounded up to a whole second, so that the request does not miss the latest failures.
-    pub(crate) fn of(request: &Request, list: List) -> Self {
-        debug_assert!(list == List::Retries || request.within.is_zero(), "BUG: a cancel takes no time");
+    pub(crate) fn of(request: &Request) -> Self {
+        let is_retry = request.kind == RequestKind::Retry;
+        debug_assert!(is_retry || request.within.is_zero(), "BUG: a cancel takes no time");
         let wire = Wire {
             target: request.target.to_string(),
             at: request.at.rounded_up_to_secs().as_secs(),
             millis: request.millis,
-            within: (list == List::Retries).then_some(request.within.as_secs()),
+            within: is_retry.then_some(request.within.as_secs()),
             errors: request.errors.clone(),
             keys: request.keys.clone(),
             by: request.by.as_deref().map(Into::into),
@@ -182,14 +198,14 @@ impl RequestEntry {
             until: request.until.map(Timestamp::as_secs),
             withdrawn: request.withdrawn,
         };
-        Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), list)
+        Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), request.kind)
     }
 
     /// Returns this entry marked as withdrawn. Keeps the members that this version does not read.
-    pub(crate) fn withdrawn(&self, list: List) -> Self {
+    pub(crate) fn withdrawn(&self) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);
-        Self::read(&format!(r#"{members},"withdrawn":true}}"#), list)
+        Self::read(&format!(r#"{members},"withdrawn":true}}"#), self.kind)
     }
 
     pub(crate) fn is_not_withdrawn(&self) -> bool {
@@ -208,7 +224,7 @@ impl RequestEntry {
 }
 
 impl Request {
-    fn read(wire: Wire<'_>, list: List) -> Result<Self, String> {
+    fn read(wire: Wire<'_>, kind: RequestKind) -> Result<Self, String> {
         let Wire { target, at, millis, within, errors, keys, by, why, until, withdrawn } = wire;
         if at > LATEST {
             return Err("at must be seconds since the epoch, before the year 10000".into());
@@ -218,14 +234,15 @@ impl Request {
         }
         let target =
             target.parse().map_err(|problem| format!("target {problem}; it must be a function or *"))?;
-        let within = match list {
-            List::Retries => within.ok_or("missing field `within`")?,
-            List::Cancels => 0,
+        let within = match kind {
+            RequestKind::Retry => within.ok_or("missing field `within`")?,
+            RequestKind::Cancel => 0,
         };
         if within > LONGEST_WITHIN.as_secs() {
             return Err("within must be seconds, at most 39600 (11 hours)".into());
         }
         Ok(Self {
+            kind,
             target,
             at: Timestamp::from_secs(at),
             millis,

@@ -115,6 +115,7 @@ fn result(entry: &Entry) -> Text {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::RequestKind;
     use serde_json::{Value, json};
 
     use super::*;
@@ -131,8 +132,8 @@ mod tests {
     use crate::operator::Which;
     use crate::pause::PauseRetries;
     use crate::pauses::edits::PauseTerms;
+    use crate::request::RequestEvents;
     use crate::request::withdraw::WithdrawRequests;
-    use crate::request::{Ask, Kind, RequestEvents};
     use crate::resume::ResumeRetries;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
@@ -214,14 +215,18 @@ when | who | what | on | how many | why | result
         let (function, functions) = (Some("orders".parse().unwrap()), vec!["orders".parse().unwrap()]);
         let request = RequestEvents {
             operator: operator.clone(),
-            ask: Ask::Cancel,
+            kind: RequestKind::Cancel,
+            within: Duration::ZERO,
             function: function.clone(),
             error: None,
             keys: vec!["k-1".into()],
             why: Some("import 12".into()),
         };
         made(request).await.0.unwrap();
-        made(WithdrawRequests { operator: operator.clone(), function, kind: Kind::Cancel }).await.0.unwrap();
+        made(WithdrawRequests { operator: operator.clone(), function, kind: RequestKind::Cancel })
+            .await
+            .0
+            .unwrap();
         let route = Route::Detach { at_once: true };
         // The function's role keeps its permission, because invocations may still be running. The detach is therefore
         // reported as incomplete.

@@ -230,7 +230,7 @@ impl Recalled {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::PauseTarget;
+    use comeback_engine::{PauseTarget, RequestKind};
     use serde_json::json;
 
     use super::*;
@@ -238,8 +238,8 @@ mod tests {
     use crate::aws::{EntryFailureKind, NewMessage, Receive, ReceivedMessage};
     use crate::change::tests::plain;
     use crate::change::{Change, Performed, Plan as _};
+    use crate::request::RequestEvents;
     use crate::request::tests::{moves, request, sample, writes};
-    use crate::request::{Ask, RequestEvents};
     use crate::resume::ResumeRetries;
 
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -290,7 +290,7 @@ mod tests {
         // Each message returns at the due time that the handler draws for its retry.
         let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
         let pauses = Pauses::read(&text).unwrap();
-        let request = pauses.retries().next().unwrap();
+        let request = pauses.requests().next().unwrap();
         let mut due: Vec<_> = ids.iter().map(|id| request.due_of(id, 1)).collect();
         due.sort_unstable();
         assert_eq!(done["all_due"], json!(due[2]));
@@ -360,7 +360,7 @@ mod tests {
             waits(&operator, &aws, key, action).await;
         }
         let keys = vec!["k-1".to_owned(), "k-2".to_owned()];
-        let cancel = RequestEvents { ask: Ask::Cancel, keys, ..request(&operator) };
+        let cancel = RequestEvents { kind: RequestKind::Cancel, keys, ..request(&operator) };
         let plan = cancel.plan().await.unwrap();
         assert_eq!(plan.question().unwrap().text, "cancel these?");
         let planned = serde_json::to_value(&plan).unwrap();
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(visible(&aws), 2);
         let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
         let pauses = Pauses::read(&text).unwrap();
-        let written = pauses.cancels().next().unwrap();
+        let written = pauses.requests().next().unwrap();
         assert_eq!((&written.keys[..], written.until), (&["k-1".into(), "k-2".into()][..], None));
         // A request to cancel by key also applies to later failures, so it is accepted even if no event is waiting.
         let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };

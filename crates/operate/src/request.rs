@@ -11,8 +11,8 @@ pub mod withdraw;
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Request,
-    Timestamp, Written,
+    LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Recall,
+    Request, RequestKind, Timestamp, Written,
 };
 use serde::Serialize;
 
@@ -27,7 +27,6 @@ use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
-pub use crate::pauses::requests::{Ask, Kind};
 use crate::pauses::{self, forgotten_note, holds, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, recall};
 use crate::request::follow::Watch;
@@ -47,7 +46,9 @@ pub struct RequestEvents {
     /// The operator who makes the request.
     pub operator: Operator,
     /// The requested action.
-    pub ask: Ask,
+    pub kind: RequestKind,
+    /// The time over which the handler spreads the retries, in whole seconds. A cancel request ignores it.
+    pub within: Duration,
     /// The function whose events are retried or cancelled. `None` means every function.
     pub function: Option<FunctionName>,
     /// A glob pattern for the error's type. `None` means any error.
@@ -77,7 +78,9 @@ pub struct RequestPlan {
     #[serde(skip)]
     wanted: WaitingFilter,
     #[serde(skip)]
-    ask: Ask,
+    kind: RequestKind,
+    #[serde(skip)]
+    within: Duration,
     /// The time at which the plan was made.
     #[serde(skip)]
     begin: Timestamp,
@@ -110,12 +113,11 @@ impl Change for RequestEvents {
     /// but more messages may be recalled than planned.
     async fn perform(&self, _: &RequestPlan) -> Result<Performed<RequestPlan, Requested>, Failure> {
         let plan = self.plan().await?;
-        let (written, forgotten) = self.write(&plan).await?;
+        let (request, forgotten) = self.write(&plan).await?;
+        let written = Written::Request(request.clone());
         let RequestPlan { deployment, wanted, reach, .. } = &plan;
         let (result, end) = recall(&self.operator, deployment, wanted, &written, reach.recalled).await;
-        let kind = self.ask.kind();
-        let requested = written.request().map(|request| RequestInForce { kind, request: request.clone() });
-        let plan = RequestPlan { requested, result, ..plan };
+        let plan = RequestPlan { requested: Some(RequestInForce(request)), result, ..plan };
         Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
     }
 
@@ -125,7 +127,7 @@ impl Change for RequestEvents {
 
     fn activity(&self, done: &Requested) -> Option<Activity> {
         Some(Activity {
-            what: self.ask.kind().name().into(),
+            what: self.kind.name().into(),
             flags: self.flags(),
             functions: vec![done.plan.target.to_string()],
             keys: self.keys.clone(),
@@ -138,10 +140,8 @@ impl Change for RequestEvents {
 impl RequestEvents {
     /// The flags of `comeback retry` or `comeback cancel` for this request, except its keys.
     fn flags(&self) -> Vec<String> {
-        let within = match self.ask {
-            Ask::Retry { within } => Some(flag("within", &durations::flag(within))),
-            Ask::Cancel => None,
-        };
+        let within = || flag("within", &durations::flag(self.within));
+        let within = (self.kind == RequestKind::Retry).then(within);
         within.into_iter().chain(self.error.as_ref().map(|error| flag("error", error))).collect()
     }
 
@@ -157,8 +157,8 @@ impl RequestEvents {
         }
         // A request that does not fit in the parameter is refused before the log is read.
         let pauses = parameter.read().await?;
-        let written = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
-        let pauses = written.added_to(&pauses).fitted(begin)?.0;
+        let request = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
+        let pauses = pauses.with_request(&request).fitted(begin)?.0;
         let wanted = WaitingFilter {
             functions: function.into_iter().cloned().collect(),
             error: self.error.clone(),
@@ -167,15 +167,14 @@ impl RequestEvents {
         let scope = Scope { handles: true, ..Scope::of(&wanted) };
         let reading = Reading::read(&self.operator, deployment.clone(), scope, begin).await?;
         let errors = reading.unmatched(&self.operator, scope, begin).await;
-        let entry = written.find(&pauses).expect("BUG: it was added");
-        let reach = Reach::of(&reading.waits, &deployment, &pauses, entry);
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, Recall::Request(&request));
         let is_complete = reading.is_complete(begin);
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
         let hidden = reach.hidden.max(unknown);
         let mut notes = reading.notes_on_all(begin);
         // A cancelled event needs no invocation, so no pause holds it.
         let pause = pauses.iter().find(|pause| holds(pause, &target, begin));
-        let pause = pause.filter(|_| self.ask != Ask::Cancel);
+        let pause = pause.filter(|_| self.kind != RequestKind::Cancel);
         notes.extend(pause.map(|pause| paused_note(pause, &deployment)));
         Ok(RequestPlan {
             requested: None,
@@ -184,12 +183,13 @@ impl RequestEvents {
             notes,
             result: None,
             target,
-            ask: self.ask,
+            kind: self.kind,
+            within: self.within,
             begin,
             // A request to cancel by key also applies to later failures.
             is_useless: is_complete
                 && !reach.brings_forward
-                && (self.ask != Ask::Cancel || self.keys.is_empty()),
+                && (self.kind != RequestKind::Cancel || self.keys.is_empty()),
             reach: Reach { hidden, unmatched: self.error.clone().zip(errors), ..reach },
             wanted,
             deployment,
@@ -199,16 +199,14 @@ impl RequestEvents {
     /// The request to write at time `at`. `hidden` is the longest time that a message may be hidden. A request that
     /// cancels events by key lasts for the maximum duration. Any other request ends once the handler has checked every
     /// message that the request covers.
-    fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
-        let within = match self.ask {
-            Ask::Retry { within } => Duration::from_secs(within.as_secs()),
-            Ask::Cancel => Duration::ZERO,
-        };
+    fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Request {
+        let within = if self.kind == RequestKind::Retry { self.within.as_secs() } else { 0 };
         let request = Request {
+            kind: self.kind,
             target,
             at: at.rounded_up_to_secs(),
             millis: at.as_millis() % 1_000,
-            within,
+            within: Duration::from_secs(within),
             errors: self.error.iter().cloned().collect(),
             keys: self.keys.clone(),
             by: Some(self.operator.account.place.user().to_owned()),
@@ -216,27 +214,25 @@ impl RequestEvents {
             until: None,
             withdrawn: false,
         };
-        let environments = policies.stack().settings().maximum_concurrency;
-        match self.ask {
-            Ask::Retry { .. } => Written::Retry(request.with_end(hidden, environments)),
-            Ask::Cancel if !self.keys.is_empty() => Written::Cancel(request),
-            Ask::Cancel => Written::Cancel(request.with_end(hidden, environments)),
+        match self.kind {
+            RequestKind::Cancel if request.names_keys() => request,
+            _ => request.with_end(hidden, policies.stack().settings().maximum_concurrency),
         }
     }
 
     /// Returns the past pauses that were dropped because the SSM parameter was full.
-    async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
+    async fn write(&self, plan: &RequestPlan) -> Result<(Request, Vec<Pause>), Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
         let policies = policies(&plan.deployment)?;
         // A handler that has not read the request yet may hide a message again.
         let hidden = plan.reach.hidden.max(longest_hiding(&policies, &target));
-        let written = self.request(target, now, hidden, &policies);
-        let is_in = |pauses: &Pauses| written.find(pauses).is_some();
-        let make = |pauses: &Pauses| Ok(written.added_to(pauses));
-        let forgotten = parameter.edit(written.at(), make, is_in).await?;
-        Ok((written, forgotten))
+        let request = self.request(target, now, hidden, &policies);
+        let is_in = |pauses: &Pauses| pauses.requests().any(|it| *it == request);
+        let make = |pauses: &Pauses| Ok(pauses.with_request(&request));
+        let forgotten = parameter.edit(request.at, make, is_in).await?;
+        Ok((request, forgotten))
     }
 }
 
@@ -333,9 +329,9 @@ impl Plan for RequestPlan {
     }
 
     fn question(&self) -> Option<Question> {
-        let question = match self.ask {
-            Ask::Retry { within } => format!("retry these within {}?", durations::text(within)),
-            Ask::Cancel => "cancel these?".into(),
+        let question = match self.kind {
+            RequestKind::Retry => format!("retry these within {}?", durations::text(self.within)),
+            RequestKind::Cancel => "cancel these?".into(),
         };
         (!self.is_useless).then(|| Question::new(question))
     }
@@ -349,17 +345,17 @@ impl Answer for RequestPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let name = named(self.wanted.functions.first());
-        layout.line(format!("{name}: {}", self.reach.in_words(self.ask)));
-        let due = match self.ask {
-            Ask::Retry { within } => {
-                format!("within {} of it, and never later than without it", durations::text(within))
+        layout.line(format!("{name}: {}", self.reach.in_words(self.kind)));
+        let due = match self.kind {
+            RequestKind::Retry => {
+                format!("within {} of it, and never later than without it", durations::text(self.within))
             }
-            Ask::Cancel => "at once, and is dead-lettered as cancelled".into(),
+            RequestKind::Cancel => "at once, and is dead-lettered as cancelled".into(),
         };
         let paused = "held by a pause: resume, then retry again";
         let lines = self.reach.lines(self.noticed_within_seconds, &due, paused);
         lines.into_iter().for_each(|line| layout.line(line));
-        if self.ask == Ask::Cancel && !self.wanted.keys.is_empty() {
+        if self.kind == RequestKind::Cancel && !self.wanted.keys.is_empty() {
             layout.line("Failures of these events in the next 25h are dead-lettered too.");
         }
         self.notes.iter().for_each(|note| layout.line(note));
@@ -374,7 +370,7 @@ impl Answer for Requested {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
-        let at = self.plan.requested.as_ref().map_or(self.plan.begin, |it| it.request.at);
+        let at = self.plan.requested.as_ref().map_or(self.plan.begin, |it| it.0.at);
         layout.line(text!["Requested at ", at, ". ", waiting, " shows what is left."]);
         self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
         self.note.iter().for_each(|note| layout.note(note));
@@ -387,7 +383,7 @@ impl Requested {
     /// affects.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
-        let end = requested.as_ref()?.request.last_moment();
+        let end = requested.as_ref()?.0.last_moment();
         (!reach.retries.is_empty()).then(|| Watch {
             deployment: deployment.clone(),
             wanted: wanted.clone(),
@@ -435,8 +431,8 @@ pub(crate) mod tests {
     pub(crate) fn request(operator: &Operator) -> RequestEvents {
         let (error, why) = (None, Some("deploy 4712".into()));
         let function = Some("orders".parse().unwrap());
-        let ask = Ask::Retry { within: TEN_MINUTES };
-        RequestEvents { operator: operator.clone(), ask, function, error, keys: Vec::new(), why }
+        let (operator, kind, within) = (operator.clone(), RequestKind::Retry, TEN_MINUTES);
+        RequestEvents { operator, kind, within, function, error, keys: Vec::new(), why }
     }
 
     fn plan(reach: Reach) -> RequestPlan {
@@ -448,7 +444,8 @@ pub(crate) mod tests {
             result: None,
             target: PauseTarget::All,
             wanted: WaitingFilter { functions: vec!["orders".parse().unwrap()], ..WaitingFilter::default() },
-            ask: Ask::Retry { within: TEN_MINUTES },
+            kind: RequestKind::Retry,
+            within: TEN_MINUTES,
             begin: NOW,
             is_useless: !reach.brings_forward,
             reach,
@@ -492,7 +489,7 @@ pub(crate) mod tests {
 
         let withdraw = |function: Option<&str>| {
             let function = function.map(|name| name.parse().unwrap());
-            WithdrawRequests { operator: operator.clone(), function, kind: Kind::Retry }
+            WithdrawRequests { operator: operator.clone(), function, kind: RequestKind::Retry }
         };
         let all = withdraw(None).plan().await.unwrap();
         let list =
@@ -519,7 +516,7 @@ pub(crate) mod tests {
         let opened = operator.account.aws.put_parameter(Sample::PAUSES, paused, true).await;
         assert!(opened.unwrap().is_some());
         let retry = request(&operator);
-        let cancel = RequestEvents { ask: Ask::Cancel, ..retry.clone() };
+        let cancel = RequestEvents { kind: RequestKind::Cancel, ..retry.clone() };
         let said = async |asked: RequestEvents| plain(&asked.plan().await.unwrap());
         let (retry, cancel) = (said(retry).await, said(cancel).await);
         assert!(retry.contains("end that first: comeback resume"), "{retry}");
@@ -563,11 +560,11 @@ pub(crate) mod tests {
             request(&operator).request(PauseTarget::All, at, TEN_MINUTES, &policies)
         };
         let (one, other) = (made(1), made(2));
-        let pauses = other.added_to(&one.added_to(&Pauses::default()));
+        let pauses = Pauses::default().with_request(&one).with_request(&other);
         let read = Pauses::read(&pauses.write()).unwrap();
-        let found = |written: &Written| written.find(&read).map(|entry| format!("{entry:?}"));
-        assert_eq!(one.at(), other.at());
-        assert!(found(&one).is_some() && found(&other).is_some() && found(&one) != found(&other));
+        assert_eq!(one.at, other.at);
+        assert_ne!(one, other);
+        assert_eq!(read.requests().collect::<Vec<_>>(), [&one, &other]);
     }
 
     #[test]

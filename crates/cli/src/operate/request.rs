@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use comeback_engine::RequestKind;
 use comeback_operate::function::FunctionName;
 use comeback_operate::operator_line::Activity;
 use comeback_operate::pauses::read_text;
 use comeback_operate::request::follow::Watch;
 use comeback_operate::request::withdraw::WithdrawRequests;
 use comeback_operate::request::{
-    Ask, DEFAULT_WITHIN, Kind, RequestEvents, RequestPlan, Requested, read_error, read_key, read_within,
+    DEFAULT_WITHIN, RequestEvents, RequestPlan, Requested, read_error, read_key, read_within,
 };
 
 use comeback_operate::{Change, Failure, Operator, Performed};
@@ -48,13 +49,19 @@ struct Events {
 }
 
 impl Events {
-    fn request(&self, operator: Operator, ask: Ask, why: Option<&String>) -> RequestEvents {
+    fn request(
+        &self,
+        operator: Operator,
+        kind: RequestKind,
+        within: Duration,
+        why: Option<&String>,
+    ) -> RequestEvents {
         let Self { function, error, key, .. } = self;
         let (function, error, keys) = (function.clone(), error.clone(), key.clone());
-        RequestEvents { operator, ask, function, error, keys, why: why.cloned() }
+        RequestEvents { operator, kind, within, function, error, keys, why: why.cloned() }
     }
 
-    async fn withdraw(&self, kind: Kind, session: &Session) -> Result<(), CommandFailure> {
+    async fn withdraw(&self, kind: RequestKind, session: &Session) -> Result<(), CommandFailure> {
         let (operator, function) = (session.operator(), self.function.clone());
         terminal::change(WithdrawRequests { operator, function, kind }, None, session).await
     }
@@ -87,10 +94,10 @@ pub(crate) struct RetryArguments {
 pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {
     let RetryArguments { events, within, dry_run, watch, why, withdraw, .. } = arguments;
     if *withdraw {
-        return events.withdraw(Kind::Retry, &session).await;
+        return events.withdraw(RequestKind::Retry, &session).await;
     }
-    let (operator, ask) = (session.operator(), Ask::Retry { within: within.unwrap_or(DEFAULT_WITHIN) });
-    let retries = events.request(operator.clone(), ask, why.as_ref());
+    let (operator, within) = (session.operator(), within.unwrap_or(DEFAULT_WITHIN));
+    let retries = events.request(operator.clone(), RequestKind::Retry, within, why.as_ref());
     let requested = Rc::default();
     let change = Watched { retries, requested: Rc::clone(&requested) };
     terminal::change(change, Some(*dry_run), &session).await?;
@@ -162,9 +169,9 @@ pub(crate) struct CancelArguments {
 pub(crate) async fn cancel(arguments: &CancelArguments, session: Session) -> Result<(), CommandFailure> {
     let CancelArguments { events, dry_run, why, withdraw, .. } = arguments;
     if *withdraw {
-        return events.withdraw(Kind::Cancel, &session).await;
+        return events.withdraw(RequestKind::Cancel, &session).await;
     }
-    let cancel = events.request(session.operator(), Ask::Cancel, why.as_ref());
+    let cancel = events.request(session.operator(), RequestKind::Cancel, Duration::ZERO, why.as_ref());
     terminal::change(cancel, Some(*dry_run), &session).await
 }
 

@@ -3,7 +3,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::arn::BadPattern;
-use crate::requests::{LONGEST_WITHIN, MOST_KEYS, Request};
+use crate::requests::{LONGEST_WITHIN, MOST_KEYS, Request, RequestKind};
 
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
@@ -145,6 +145,7 @@ fn any_request() -> impl Strategy<Value = Request> {
     let until = prop::option::of(0..200_000u64);
     (select(vec!["*", ORDERS, PAYMENTS]), 0..40u64, names(3), names(MOST_KEYS), words(), words(), until)
         .prop_map(|(target, from, errors, keys, by, why, until)| Request {
+            kind: RequestKind::Cancel,
             target: target.parse().expect("a target"),
             at: at(from),
             errors,
@@ -168,12 +169,13 @@ proptest! {
     ) {
         let read = Pauses::read(&pauses.write());
         prop_assert_eq!(read.as_ref(), Ok(&pauses));
-        let retry = Request { within: Duration::from_secs(within), ..retry };
-        let all = pauses.with_retry(&retry).with_cancel(&cancel);
+        let retry = Request { kind: RequestKind::Retry, within: Duration::from_secs(within), ..retry };
+        let all = pauses.with_request(&cancel).with_request(&retry);
         let read = Pauses::read(&all.write());
         prop_assert_eq!(read.as_ref(), Ok(&all));
-        prop_assert_eq!(all.retries().collect::<Vec<_>>(), [&retry]);
-        prop_assert_eq!(all.cancels().collect::<Vec<_>>(), [&cancel]);
+        prop_assert_eq!(all.requests().collect::<Vec<_>>(), [&retry, &cancel]);
+        prop_assert_eq!(all.requests_to(RequestKind::Retry).collect::<Vec<_>>(), [&retry]);
+        prop_assert_eq!(all.requests_to(RequestKind::Cancel).collect::<Vec<_>>(), [&cancel]);
     }
 
     #[test]
@@ -239,6 +241,7 @@ fn pauses_that_ended_first_leave_first() {
     assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in order");
     assert!((20..40).contains(&left.len()) && document.write().len() <= LONGEST_PAUSES, "{}", left.len());
     let request = |n: u64| Request {
+        kind: RequestKind::Retry,
         target: format!("{ORDERS}-{n}").parse().unwrap(),
         at: now,
         within: Duration::from_secs(600),
@@ -252,9 +255,9 @@ fn pauses_that_ended_first_leave_first() {
     };
     let mut asked = document;
     for n in 0..7 {
-        asked = asked.with_retry(&request(n)).fitted(now).unwrap().0;
+        asked = asked.with_request(&request(n)).fitted(now).unwrap().0;
     }
-    assert_eq!((asked.retries().count(), asked.iter().last()), (7, Some(&open)));
+    assert_eq!((asked.requests().count(), asked.iter().last()), (7, Some(&open)));
     assert!(asked.iter().count() > 1, "there is room for history beside them");
 }
 
@@ -284,9 +287,9 @@ fn an_edit_keeps_unknown_members() {
     let text = opened.write();
     assert!(text.ends_with(read), "{text}");
     assert_eq!(Pauses::read(&text).as_ref(), Ok(&opened));
-    let withdrawn = opened.withdrawn(|_| true, |_| true).write();
+    let withdrawn = opened.withdrawn(|_| true).write();
     assert!(withdrawn.contains(r#""later":{"a":1},"withdrawn":true}],"#), "{withdrawn}");
-    assert_eq!(Pauses::read(&withdrawn).unwrap().cancels().count(), 1);
+    assert_eq!(Pauses::read(&withdrawn).unwrap().requests_to(RequestKind::Cancel).count(), 1);
 }
 
 /// A request without a readable end is dropped after 25 hours.
@@ -294,7 +297,7 @@ fn an_edit_keeps_unknown_members() {
 fn requests_leave_the_document_at_their_end() {
     let document =
         |entries: &str| Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{entries}]}}"#)).unwrap();
-    let left = |entries: &str, second| document(entries).fitted(at(second)).unwrap().0.retries.len();
+    let left = |entries: &str, second| document(entries).fitted(at(second)).unwrap().0.requests.len();
     let older = r#"{"target":"*","at":1700000000,"within":300}"#;
     let until = r#"{"target":"*","at":1700000000,"within":300,"until":1700008768}"#;
     let later_version = r#"{"target":{"tag":"team"},"at":1700000000,"until":1700000001}"#;
@@ -302,7 +305,7 @@ fn requests_leave_the_document_at_their_end() {
         assert_eq!([end, end + 1].map(|second| left(entry, second)), [1, 0], "{entry}");
     }
     let cancel = r#"{"v":1,"pauses":[],"cancels":[{"target":"*","at":1700000000,"until":1700000010},7]}"#;
-    let cancels = |second| Pauses::read(cancel).unwrap().fitted(at(second)).unwrap().0.cancels.len();
+    let cancels = |second| Pauses::read(cancel).unwrap().fitted(at(second)).unwrap().0.requests.len();
     assert_eq!([0, 10, 11].map(cancels), [1, 1, 0]);
     for entry in ["7", r#"{"odd":1}"#, r#"{"target":"*","at":"soon"}"#, r#"{"at":1700000000000}"#] {
         assert_eq!(left(entry, 0), 0, "it has no readable moment: {entry}");
@@ -337,20 +340,23 @@ fn withdrawing_a_request_leaves_everything_else() {
     let (odd, all, withdrawn) = (r#"{"odd":1}"#.to_owned(), entry("*", ""), r#","withdrawn":true"#);
     let read = Pauses::read(&document(&[odd.clone(), all.clone(), entry(ORDERS, "")])).unwrap();
     let of_orders = |request: &Request| request.target != PauseTarget::All;
-    let left = read.withdrawn(of_orders, |_| true);
+    let left = read.withdrawn(of_orders);
     assert_eq!(left, Pauses::read(&document(&[odd, all.clone(), entry(ORDERS, withdrawn)])).unwrap());
-    assert_eq!(left.withdrawn(of_orders, |_| true), left);
-    let in_force: Vec<_> = left.retries().map(|retry| retry.is_in_force(at(0))).collect();
-    assert_eq!((in_force, left.fitted(at(60)).unwrap().0.retries().count()), (vec![true, false], 2));
+    assert_eq!(left.withdrawn(of_orders), left);
+    let in_force: Vec<_> = left.requests().map(|retry| retry.is_in_force(at(0))).collect();
+    assert_eq!((in_force, left.fitted(at(60)).unwrap().0.requests().count()), (vec![true, false], 2));
     let cancels = Pauses::read(&document(&[all]).replace("retries", "cancels")).unwrap();
-    assert_eq!(cancels.withdrawn(|_| true, |_| false), cancels);
-    assert!(cancels.withdrawn(|_| false, |_| true).cancels().all(|cancel| cancel.withdrawn));
+    assert_eq!(cancels.withdrawn(|request| request.kind == RequestKind::Retry), cancels);
+    assert!(
+        cancels.withdrawn(|request| request.kind == RequestKind::Cancel).requests().all(|it| it.withdrawn)
+    );
 }
 
 #[test]
 fn withdrawn_requests_make_room_for_a_pause() {
     let keys: Vec<String> = (0..MOST_KEYS).map(|n| format!("{n:036}")).collect();
     let request = Request {
+        kind: RequestKind::Cancel,
         target: PauseTarget::All,
         at: at(0),
         within: Duration::ZERO,
@@ -363,7 +369,7 @@ fn withdrawn_requests_make_room_for_a_pause() {
         millis: 0,
     };
     let cancel = |n: u64| Request { at: at(n), ..request.clone() };
-    let full = (0..4).fold(Pauses::default(), |pauses, n| pauses.with_cancel(&cancel(n)));
+    let full = (0..4).fold(Pauses::default(), |pauses, n| pauses.with_request(&cancel(n)));
     let pause = Pause {
         target: PauseTarget::All,
         from: at(9),
@@ -373,15 +379,16 @@ fn withdrawn_requests_make_room_for_a_pause() {
         why: Some("x".repeat(900)),
     };
     assert!(full.fitted(at(9)).is_ok() && full.with([pause.clone()]).fitted(at(9)).is_err());
-    let withdrawn = full.withdrawn(|_| false, |cancel| cancel.at == at(2));
+    let withdrawn = full.withdrawn(|cancel| cancel.at == at(2));
     let (fitted, forgotten) = withdrawn.with([pause.clone()]).fitted(at(9)).unwrap();
-    assert_eq!((fitted.cancels().count(), fitted.iter().next(), forgotten), (3, Some(&pause), Vec::new()));
-    assert_eq!(withdrawn.fitted(at(9)).unwrap().0.cancels().count(), 4, "they stay while there is room");
+    assert_eq!((fitted.requests().count(), fitted.iter().next(), forgotten), (3, Some(&pause), Vec::new()));
+    assert_eq!(withdrawn.fitted(at(9)).unwrap().0.requests().count(), 4, "they stay while there is room");
 }
 
 #[test]
 fn request_format_of_2026_11_28_is_read_and_written() {
     let cancel = Request {
+        kind: RequestKind::Cancel,
         target: PauseTarget::All,
         at: Timestamp::from_millis(at(0).as_millis() + 1),
         within: Duration::ZERO,
@@ -393,8 +400,8 @@ fn request_format_of_2026_11_28_is_read_and_written() {
         withdrawn: false,
         millis: 0,
     };
-    let retry = Request { within: Duration::from_secs(300), ..cancel.clone() };
-    let both = Pauses::default().with_retry(&retry).with_cancel(&cancel);
+    let retry = Request { kind: RequestKind::Retry, within: Duration::from_secs(300), ..cancel.clone() };
+    let both = Pauses::default().with_request(&cancel).with_request(&retry);
     let text = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":1700000001,"within":300,"errors":["Time*"],"keys":["k-1"],"why":"fixed"}],"cancels":[{"target":"*","at":1700000001,"errors":["Time*"],"keys":["k-1"],"why":"fixed"}]}"#;
     assert_eq!(both.write(), text, "their moment is rounded up, so that they reach what has just failed");
     assert_eq!(Pauses::read(text), Ok(both));

@@ -63,7 +63,7 @@ fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecal
     lines.iter().for_each(|line| fold.take(line));
     let message = fold.waiting().next().expect("it waits");
     let rules = Rules { policies: &policies(), pauses };
-    let last = pauses.retries().last().map(Recall::Retry);
+    let last = pauses.requests_to(RequestKind::Retry).last().map(Recall::Request);
     let entry = last.or_else(|| pauses.iter().last().map(Recall::Resume)).expect("an entry");
     let due = entry.due(message, &fold.kinds()[message.kind as usize], rules, at(AT + 60))?;
     Ok(due.since(at(AT)).as_secs_f64())
@@ -73,7 +73,7 @@ fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecal
 fn a_request_recalls_to_the_moment_that_the_handler_draws() {
     let pauses = document(&[], &[(AT, 600)]);
     let due = recalled(&[backs_off(AT - 600)], &pauses).unwrap();
-    let request = pauses.retries().next().unwrap();
+    let request = pauses.requests().next().unwrap();
     assert_eq!(at(AT).saturating_add(Duration::from_secs_f64(due)), request.due_of("m-1", 3));
     assert!((0.0..600.0).contains(&due), "{due}");
     // Without the request, the message would be due even sooner, although the handler hid the message for longer.
@@ -130,7 +130,7 @@ fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, N
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     fold.take(&line);
     let rules = Rules { policies: &policies(), pauses: &pauses };
-    let entry = pauses.retries().map(Recall::Retry).chain(pauses.cancels().map(Recall::Cancel)).next();
+    let entry = pauses.requests().next().map(Recall::Request);
     let due =
         entry.expect("an entry").due(fold.waiting().next().unwrap(), &fold.kinds()[0], rules, at(AT + 60))?;
     Ok(due.since(at(AT)).as_secs_f64())

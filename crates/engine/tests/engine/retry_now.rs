@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Action, DueBy, Early, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
+use comeback_engine::{
+    Action, DueBy, Early, Jitter, Pauses, Policies, Policy, Record, RequestKind, Timestamp, decide,
+};
 use proptest::prelude::*;
 
 use crate::support::{ORDERS, T0, after, body, enveloped, policy, received_again, replaced};
@@ -89,7 +91,7 @@ fn operators_and_handler_compute_the_same_moments() {
     for n in 0..100 {
         let record = Record { message_id: format!("m-{n}"), ..record() };
         let due = |pauses, now| act(&record, &policy, pauses, at(now)).due();
-        let request = requested.retries().next().expect("it is one");
+        let request = requested.requests().next().expect("it is one");
         assert_eq!(due(&requested, HOUR), Some(request.due_of(&record.message_id, 1)));
         let pause = paused.iter().next().expect("it is one");
         assert_eq!(due(&paused, 50_001), pause.returns_at(&record.message_id, 1));
@@ -182,7 +184,7 @@ fn a_request_lasts_until_every_message_is_checked() {
     for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
         let policy = policy(|settings| settings.max_backoff = cap);
         let pauses = with(&[request(HOUR, "")], "");
-        let retry = pauses.retries().next().expect("it is one");
+        let retry = pauses.requests().next().expect("it is one");
         let environments = policy.settings().maximum_concurrency;
         let end = retry.end(policy.backoff().cap(), environments);
         let millis = 1_000 * (300 + checked + 1_230 + 3_600) + 37_500;
@@ -272,11 +274,11 @@ fn unreadable_requests_harm_nothing() {
     let all: Vec<String> = garbled.iter().cloned().chain([good]).collect();
     let pauses = with(&all, &format!(r#"{{"target":"*","from":{t0},"until":null,"spread":0}}"#));
     let unreadable = |hours| pauses.unreadable_requests(at(hours * HOUR)).count();
-    assert_eq!((pauses.retries().count(), unreadable(1)), (1, garbled.len()));
+    assert_eq!((pauses.requests_to(RequestKind::Retry).count(), unreadable(1)), (1, garbled.len()));
     assert_eq!(unreadable(27), 2, "those without a readable moment");
     assert_eq!(pauses.iter().count(), 1);
     let odd = Pauses::read(r#"{"v":1,"pauses":[],"retries":"soon"}"#).expect("the pauses are readable");
-    assert_eq!((odd.retries().count(), odd.unreadable_requests(at(0)).count()), (0, 1));
+    assert_eq!((odd.requests_to(RequestKind::Retry).count(), odd.unreadable_requests(at(0)).count()), (0, 1));
 }
 
 proptest! {

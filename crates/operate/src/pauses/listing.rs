@@ -77,7 +77,7 @@ impl Answer for Listing {
             false => layout.table(table(pauses)),
         }
         for request in self.requests.iter().flatten() {
-            layout.line(text![format!("{}: ", request.kind.title()), request.line()]);
+            layout.line(text![format!("{}: ", request.title()), request.line()]);
         }
         if let Some(history) = history {
             layout.line("");

@@ -1,8 +1,6 @@
 //! The requests from `comeback retry` and `comeback cancel` that are in force.
 
-use std::time::Duration;
-
-use comeback_engine::{Pauses, Request, Timestamp};
+use comeback_engine::{Pauses, Request, RequestKind, Timestamp};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -10,76 +8,28 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// The action that a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// Retry the events now.
-    Retry {
-        /// The time over which the handler spreads the retries, in whole seconds.
-        within: Duration,
-    },
-    /// Dead-letter the events.
-    Cancel,
-}
-
-impl Ask {
-    /// The kind of request.
-    pub const fn kind(self) -> Kind {
-        match self {
-            Self::Retry { .. } => Kind::Retry,
-            Self::Cancel => Kind::Cancel,
-        }
-    }
-}
-
-/// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Retries waiting events now.
-    Retry,
-    /// Cancels waiting events by dead-lettering them.
-    Cancel,
-}
-
-impl Kind {
-    /// Returns the subcommand of `comeback` that makes requests of this kind.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Cancel => "cancel",
-        }
-    }
-
-    /// Returns the title of a request of this kind. In `retry now: orders`, for example, the title is `retry now`.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Retry => "retry now",
-            Self::Cancel => "cancel",
-        }
-    }
-}
-
-/// A request from `comeback retry` or `comeback cancel`.
+/// A request from `comeback retry` or `comeback cancel`, as it is in the SSM parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RequestInForce {
-    /// The kind of request.
-    pub kind: Kind,
-    /// The request in the SSM parameter.
-    pub request: Request,
-}
+pub struct RequestInForce(pub Request);
 
 impl RequestInForce {
     /// The requests in force at `now`: first those to retry events, then those to cancel events.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
-        let retries = pauses.retries().map(|request| (Kind::Retry, request));
-        let all = retries.chain(pauses.cancels().map(|request| (Kind::Cancel, request)));
-        let in_force = all.filter(|(_, request)| !request.withdrawn && now <= request.last_moment());
-        in_force.map(|(kind, request)| Self { kind, request: request.clone() }).collect()
+        let in_force = |request: &&Request| !request.withdrawn && now <= request.last_moment();
+        pauses.requests().filter(in_force).cloned().map(Self).collect()
+    }
+
+    /// The title of the request, such as `retry now` in `retry now: orders`.
+    pub const fn title(&self) -> &'static str {
+        match self.0.kind {
+            RequestKind::Retry => "retry now",
+            RequestKind::Cancel => "cancel",
+        }
     }
 
     /// The request in words, as in `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
     pub fn line(&self) -> Text {
-        let Request { target, at, errors, keys, by, why, .. } = &self.request;
+        let Request { target, at, errors, keys, by, why, .. } = &self.0;
         let target = target.to_string();
         let events = [&errors[..], &keys[..]].concat().join(", ");
         let events = Some(events).filter(|events| !events.is_empty());
@@ -89,7 +39,7 @@ impl RequestInForce {
             format!("{}, requested at ", part(events.map(|events| format!(" ({events})")))),
             *at,
             format!("{}, ends at ", part(by.as_ref().map(|by| format!(" by {by}")))),
-            self.request.last_moment(),
+            self.0.last_moment(),
             part(why.as_ref().map(|why| format!(": {why}")))
         ]
     }
@@ -97,17 +47,17 @@ impl RequestInForce {
 
 impl Serialize for RequestInForce {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Request { target, at, within, errors, keys, by, why, .. } = &self.request;
+        let Request { kind, target, at, within, errors, keys, by, why, .. } = &self.0;
         let mut members = serializer.serialize_map(None)?;
-        members.serialize_entry("ask", self.kind.name())?;
-        if self.kind == Kind::Retry {
+        members.serialize_entry("ask", kind.name())?;
+        if *kind == RequestKind::Retry {
             members.serialize_entry("within_seconds", &within.as_secs())?;
         }
         members.serialize_entry("target", &target.to_string())?;
         members.serialize_entry("at", at)?;
         members.serialize_entry("errors", errors)?;
         members.serialize_entry("keys", keys)?;
-        members.serialize_entry("until", &self.request.last_moment())?;
+        members.serialize_entry("until", &self.0.last_moment())?;
         members.serialize_entry("by", by)?;
         members.serialize_entry("why", why)?;
         members.end()

@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use comeback_engine::{NotRecalled, Pauses, Recall, Rules, Timestamp};
+use comeback_engine::{NotRecalled, Pauses, Recall, RequestKind, Rules, Timestamp};
 use serde::Serialize;
 
 use crate::deployment::Deployment;
 use crate::durations;
 use crate::numbers::{counted, grouped};
 use crate::pauses::noticed_within;
-use crate::pauses::requests::Ask;
 use crate::waiting::events::{WaitingEvent, Waits, Why};
 use crate::waiting::no_error_matches;
 
@@ -91,8 +90,7 @@ impl Reach {
             };
             reach.retries.insert((event.key.to_owned(), event.retry));
             reach.hidden = reach.hidden.max(by_itself.since(now));
-            reach.brings_forward |=
-                matches!(entry, Recall::Cancel(_)) || event.due.is_none_or(|due| at < due);
+            reach.brings_forward |= entry.is_cancel() || event.due.is_none_or(|due| at < due);
             retried.push(at.since(now).as_secs());
         }
         retried.sort_unstable();
@@ -128,7 +126,7 @@ impl Reach {
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
             // A cancellation needs no invocation, so it takes effect when the message returns.
-            NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
+            NotRecalled::Unanswered => (&mut self.unanswered, !entry.is_cancel()),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
         *count += 1;
@@ -136,15 +134,16 @@ impl Reach {
     }
 
     /// Describes how many events are retried or cancelled, and how soon.
-    pub fn in_words(&self, ask: Ask) -> String {
+    pub fn in_words(&self, kind: RequestKind) -> String {
         let Self { found, reached, .. } = *self;
+        let is_cancel = kind == RequestKind::Cancel;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
         let [all, half] = [self.all_within_seconds, self.half_within_seconds].map(short);
         if let Some((glob, errors)) = &self.unmatched {
             return no_error_matches(glob, errors);
         }
         if reached == 0 {
-            return if ask == Ask::Cancel { "nothing to cancel" } else { "nothing to speed up" }.into();
+            return if is_cancel { "nothing to cancel" } else { "nothing to speed up" }.into();
         }
         if !self.brings_forward {
             let (these, they) = if reached == 1 { ("this", "it is") } else { ("these", "they are") };
@@ -156,7 +155,7 @@ impl Reach {
         } else {
             format!("{} of {} waiting events", grouped(reached), grouped(found))
         };
-        let done = if ask == Ask::Cancel { "cancelled" } else { "retried" };
+        let done = if is_cancel { "cancelled" } else { "retried" };
         format!("{events} will be {done}, all within {all}, half within {half}")
     }
 
@@ -197,7 +196,6 @@ mod tests {
     use super::*;
     use crate::log::test_line;
 
-    const ASK: Ask = Ask::Retry { within: Duration::from_secs(300) };
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
     fn before(seconds: u64) -> Timestamp {
@@ -218,6 +216,7 @@ mod tests {
     /// The handler reads the request within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
+            kind: RequestKind::Retry,
             target: PauseTarget::All,
             at: NOW,
             within: Duration::from_secs(300),
@@ -230,7 +229,7 @@ mod tests {
             millis: 0,
         };
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();
-        Reach::of(waits, &Deployment::sample(), &pauses.with_retry(&request), Recall::Retry(&request))
+        Reach::of(waits, &Deployment::sample(), &pauses.with_request(&request), Recall::Request(&request))
     }
 
     #[test]
@@ -266,7 +265,7 @@ mod tests {
         let reach = |target: &str| {
             let reach =
                 reach(&waits, &format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#));
-            (reach.recalled, reach.paused, reach.brings_forward, reach.in_words(ASK))
+            (reach.recalled, reach.paused, reach.brings_forward, reach.in_words(RequestKind::Retry))
         };
         let (recalled, paused, brings_forward, words) = reach(billing);
         assert_eq!((recalled, paused, brings_forward), (1, 1, true));
@@ -289,7 +288,7 @@ mod tests {
         let mut waits = Waits::keeping_handles();
         let said = |waits: &Waits| {
             let reach = reach(waits, "");
-            (reach.brings_forward, reach.in_words(ASK))
+            (reach.brings_forward, reach.in_words(RequestKind::Retry))
         };
         assert_eq!(said(&waits), (false, "nothing to speed up".to_owned()));
         let soon = json!({"due": due(20), "delay": 30, "receipt_handle": null});

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Pause, PauseTarget, Pauses, Request};
+use comeback_engine::{Pause, PauseTarget, Pauses, Request, RequestKind};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
@@ -16,7 +16,7 @@ use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::operator_line::Activity;
 use crate::pauses::parameter::Parameter;
-use crate::pauses::requests::{Kind, RequestInForce};
+use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
@@ -30,7 +30,7 @@ pub struct WithdrawRequests {
     /// The function that the requests name. `None` selects the requests for every function.
     pub function: Option<FunctionName>,
     /// The kind of request to withdraw.
-    pub kind: Kind,
+    pub kind: RequestKind,
 }
 
 /// The plan of a [`WithdrawRequests`].
@@ -41,7 +41,7 @@ pub struct WithdrawPlan {
     #[serde(skip)]
     name: String,
     #[serde(skip)]
-    kind: Kind,
+    kind: RequestKind,
     #[serde(skip)]
     target: PauseTarget,
     /// Requests of the same kind for other targets, which stay in force.
@@ -71,8 +71,8 @@ impl Change for WithdrawRequests {
         let pauses = interrupt.or(read).await?;
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let requests = RequestInForce::all_of(&pauses, self.operator.now()).into_iter();
-        let requests = requests.filter(|request| request.kind == self.kind);
-        let (withdrawn, others) = requests.partition(|it| it.request.target == target);
+        let requests = requests.filter(|request| request.0.kind == self.kind);
+        let (withdrawn, others) = requests.partition(|request| request.0.target == target);
         Ok(WithdrawPlan {
             withdrawn,
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
@@ -111,9 +111,8 @@ impl WithdrawRequests {
     async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let account = &self.operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
-        let is_it = |kind: Kind, request: &Request| kind == self.kind && request.target == plan.target;
-        let make =
-            |pauses: &Pauses| Ok(pauses.withdrawn(|it| is_it(Kind::Retry, it), |it| is_it(Kind::Cancel, it)));
+        let is_it = |request: &Request| request.kind == self.kind && request.target == plan.target;
+        let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
         let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
         parameter.edit(self.operator.now(), make, is_in).await
     }
@@ -140,7 +139,7 @@ impl Answer for WithdrawPlan {
         let mut layout = Layout::default();
         self.withdrawn
             .iter()
-            .for_each(|request| layout.line(text![format!("{}: ", request.kind.title()), request.line()]));
+            .for_each(|request| layout.line(text![format!("{}: ", request.title()), request.line()]));
         layout
     }
 

@@ -1,6 +1,6 @@
 //! The lines of `comeback status`: a title and text for each topic.
 
-use comeback_engine::{LONG_PAUSE, Pause, PauseTarget};
+use comeback_engine::{LONG_PAUSE, Pause, PauseTarget, RequestKind};
 
 use super::{
     ALARMS, DEAD_LETTERS, DUE, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status, WAITING,
@@ -13,7 +13,7 @@ use crate::layout::Fact;
 use crate::metrics::LastHour;
 use crate::numbers::{counted, grouped, rounded};
 use crate::pauses::OpenPause;
-use crate::pauses::requests::Kind;
+use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
@@ -33,8 +33,8 @@ impl Status {
             Fact::new("Policies", self.own_policies()),
             Fact::new("Pauses", self.open_pauses()),
             // These lines are shown only while requests are in force, because most deployments have no requests.
-            Fact::new("Retry now", self.requests_of(Kind::Retry)),
-            Fact::new("Cancel", self.requests_of(Kind::Cancel)),
+            Fact::new("Retry now", self.requests_to(RequestKind::Retry)),
+            Fact::new("Cancel", self.requests_to(RequestKind::Cancel)),
             Fact::new(ALARMS, vec![self.ringing()]),
         ];
         facts.retain(|fact| !fact.lines.is_empty() && !self.metrics.unread.contains_key(fact.title));
@@ -118,9 +118,9 @@ impl Status {
         Text::toned(Tone::Bad, why)
     }
 
-    fn requests_of(&self, kind: Kind) -> Vec<Text> {
-        let requests = self.requests.iter().flatten().filter(|request| request.kind == kind);
-        requests.map(|request| request.line()).collect()
+    fn requests_to(&self, kind: RequestKind) -> Vec<Text> {
+        let requests = self.requests.iter().flatten().filter(|request| request.0.kind == kind);
+        requests.map(RequestInForce::line).collect()
     }
 
     fn own_policies(&self) -> Vec<Text> {
@@ -212,7 +212,6 @@ mod tests {
     use crate::change::tests::plain;
     use crate::deployment::Deployment;
     use crate::failure::Failure;
-    use crate::pauses::requests::RequestInForce;
 
     #[test]
     fn unread_part_is_named_beside_the_rest() {
@@ -376,21 +375,19 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
                     open_seconds: 60,
                 },
             ]),
-            requests: Some(vec![RequestInForce {
-                kind: Kind::Retry,
-                request: Request {
-                    target: PauseTarget::All,
-                    at: Timestamp::from_secs(1_700_000_000),
-                    millis: 0,
-                    within: Duration::from_secs(600),
-                    errors: vec!["Timeout*".into()],
-                    keys: Vec::new(),
-                    by: Some("anna".into()),
-                    why: None,
-                    until: Some(Timestamp::from_secs(1_700_004_200)),
-                    withdrawn: false,
-                },
-            }]),
+            requests: Some(vec![RequestInForce(Request {
+                kind: RequestKind::Retry,
+                target: PauseTarget::All,
+                at: Timestamp::from_secs(1_700_000_000),
+                millis: 0,
+                within: Duration::from_secs(600),
+                errors: vec!["Timeout*".into()],
+                keys: Vec::new(),
+                by: Some("anna".into()),
+                why: None,
+                until: Some(Timestamp::from_secs(1_700_004_200)),
+                withdrawn: false,
+            })]),
             metrics: Metrics {
                 last_hour: LastHour {
                     arrived: Some(1_500.0),

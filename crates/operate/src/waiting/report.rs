@@ -136,7 +136,7 @@ impl Answer for Report<'_> {
             false => format!("In the retry queue, for all functions: about {all}."),
         });
         for request in self.requests.iter().flatten() {
-            layout.line(text![format!("In force: {} ", request.kind.title()), request.line(), "."]);
+            layout.line(text![format!("In force: {} ", request.title()), request.line(), "."]);
         }
         if *found > 0 && self.requests.as_ref().is_some_and(|requests| !requests.is_empty()) {
             layout.line(REQUEST_NOT_COUNTED);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{Pause, PauseTarget, Pauses, Policies, Request};
+use comeback_engine::{Pause, PauseTarget, Pauses, Policies, Request, RequestKind};
 use comeback_timelapse::{MakeOperators, START};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -61,20 +61,22 @@ impl Script {
 
     /// Adds an edit that requests the retries of all waiting events, spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
-        self.with(at, move |pauses, policies| pauses.with_retry(&request(at, within, None, policies)))
+        self.with(at, move |pauses, policies| {
+            pauses.with_request(&request(RequestKind::Retry, at, within, None, policies))
+        })
     }
 
     /// Cancels all waiting events or, with an `error`, only those with that error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
-            pauses.with_cancel(&request(at, Duration::ZERO, error, policies))
+            pauses.with_request(&request(RequestKind::Cancel, at, Duration::ZERO, error, policies))
         })
     }
 
     /// Withdraws the requests that an operator made at `made`.
     pub(super) fn withdrawn(self, at: Duration, made: Duration) -> Self {
         let made = START.saturating_add(made);
-        self.with(at, move |pauses, _| pauses.withdrawn(|it| it.at == made, |it| it.at == made))
+        self.with(at, move |pauses, _| pauses.withdrawn(|it| it.at == made))
     }
 
     pub(super) fn garbled(mut self, at: Duration) -> Self {
@@ -138,8 +140,15 @@ impl Script {
     }
 }
 
-fn request(at: Duration, within: Duration, error: Option<&str>, policies: &Policies) -> Request {
+fn request(
+    kind: RequestKind,
+    at: Duration,
+    within: Duration,
+    error: Option<&str>,
+    policies: &Policies,
+) -> Request {
     let request = Request {
+        kind,
         target: PauseTarget::All,
         at: START.saturating_add(at),
         within,

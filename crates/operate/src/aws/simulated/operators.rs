@@ -10,11 +10,11 @@ mod deployed;
 
 use std::time::Duration;
 
+use comeback_engine::RequestKind;
 use comeback_timelapse::{MakeOperators, OperatorTasks};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::request::Kind;
 use at_work::AtWork;
 pub use at_work::{Circumstances, Made};
 pub use command::{Selection, SimulatedChange, SimulatedCommand};
@@ -57,11 +57,11 @@ impl SimulatedOperators {
         for _ in 0..[0, 0, 0, 1, 2, 3][rng.random_range(0..6_usize)] {
             let within = Duration::from_secs(rng.random_range(0..=7_200));
             let change = SimulatedChange::Retry(within, selection(rng));
-            request(rng, duration, change, Kind::Retry, &mut changes);
+            request(rng, duration, change, RequestKind::Retry, &mut changes);
         }
         if rng.random_bool(0.25) {
             let change = SimulatedChange::Cancel(selection(rng));
-            request(rng, duration, change, Kind::Cancel, &mut changes);
+            request(rng, duration, change, RequestKind::Cancel, &mut changes);
         }
         for index in 0..changes.len() {
             if rng.random_bool(0.5) {
@@ -117,7 +117,7 @@ fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,
     change: SimulatedChange,
-    kind: Kind,
+    kind: RequestKind,
     changes: &mut Vec<(Duration, SimulatedChange)>,
 ) {
     let at = Duration::from_millis(rng.random_range(0..=duration.as_millis() as u64));

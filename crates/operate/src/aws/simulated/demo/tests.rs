@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{RequestKind, Timestamp};
 
 use super::super::clock::ManualClock;
 use super::*;
@@ -12,7 +12,7 @@ use crate::doctor::{Examination, doctor};
 use crate::operator::{Operator, Which};
 use crate::pause::PauseRetries;
 use crate::pauses::edits::PauseTerms;
-use crate::request::{Ask, RequestEvents};
+use crate::request::RequestEvents;
 use crate::resume::ResumeRetries;
 use crate::status::status;
 use crate::trace::{LinesOf, TraceOptions, trace};
@@ -108,9 +108,17 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     }
     let operator = shift.operator.clone();
     shift.perform(ResumeRetries { operator, function: orders(), spread: None }).await;
-    let (operator, ask) = (shift.operator.clone(), Ask::Retry { within: MINUTE });
+    let (operator, kind, within) = (shift.operator.clone(), RequestKind::Retry, MINUTE);
     shift
-        .perform(RequestEvents { operator, ask, function: None, error: None, keys: Vec::new(), why: None })
+        .perform(RequestEvents {
+            operator,
+            kind,
+            within,
+            function: None,
+            error: None,
+            keys: Vec::new(),
+            why: None,
+        })
         .await;
     let all = Chosen::matching(Filter::default());
     shift.perform(Redrive::new(shift.operator.clone(), all)).await;

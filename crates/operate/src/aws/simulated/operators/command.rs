@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use comeback_engine::RequestKind;
 use serde_json::Value;
 
 use crate::change::{Change, Performed, Plan as _, perform};
@@ -9,8 +10,8 @@ use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::pause::PauseRetries;
 use crate::pauses::edits::{PauseEnd, PauseTerms};
+use crate::request::RequestEvents;
 use crate::request::withdraw::WithdrawRequests;
-use crate::request::{Ask, Kind, RequestEvents};
 use crate::resume::ResumeRetries;
 
 /// A command that a simulated operator runs and confirms.
@@ -36,7 +37,7 @@ pub enum SimulatedChange {
     /// The command `cancel`, for the selected events.
     Cancel(Selection),
     /// The command `retry --withdraw` or `cancel --withdraw`.
-    Withdraw(Kind),
+    Withdraw(RequestKind),
 }
 
 /// The events that a retry or cancel request selects.
@@ -75,12 +76,12 @@ impl SimulatedChange {
     /// keys.
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
-        let request = |operator, ask, selection| {
+        let request = |operator, kind, within, selection| {
             let error = match selection {
                 Selection::Error(error) => Some(error.to_owned()),
                 Selection::All | Selection::Keys(_) => None,
             };
-            RequestEvents { operator, ask, function: None, error, keys, why: None }
+            RequestEvents { operator, kind, within, function: None, error, keys, why: None }
         };
         let ending = match self {
             Self::Pause(length) => {
@@ -92,9 +93,11 @@ impl SimulatedChange {
                 confirmed(ResumeRetries { operator, function, spread: Some(spread) }).await
             }
             Self::Retry(within, selection) => {
-                confirmed(request(operator, Ask::Retry { within }, selection)).await
+                confirmed(request(operator, RequestKind::Retry, within, selection)).await
             }
-            Self::Cancel(selection) => confirmed(request(operator, Ask::Cancel, selection)).await,
+            Self::Cancel(selection) => {
+                confirmed(request(operator, RequestKind::Cancel, Duration::ZERO, selection)).await
+            }
             Self::Withdraw(kind) => confirmed(WithdrawRequests { operator, function, kind }).await,
         };
         ending.unwrap_or_else(Ending::Failed)
