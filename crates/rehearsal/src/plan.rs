@@ -130,7 +130,7 @@ pub fn recommended(
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
     let (all, done) = (Plan::policies(&goal), AtomicUsize::new(0));
-    let plan = planned(&goal, &other, &|| progress(done.fetch_add(1, Ordering::Relaxed), all))?;
+    let plan = planned(&goal, &other, &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, all))?;
     Ok(Recommended {
         pasted: Pasted::of(&plan, &other, entry),
         limited_by: plan.limits.iter().map(|limit| words::sentence(limit, &plan.goal, &other)).collect(),
@@ -242,7 +242,24 @@ fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use clap::FromArgMatches as _;
+
     use super::*;
+
+    #[test]
+    fn progress_ends_with_the_last_policy() {
+        let words = ["plan", "--outage", "1m", "--rate", "1"];
+        let matches = PlanArguments::augment_args(clap::Command::new("plan")).get_matches_from(words);
+        let arguments = PlanArguments::from_arg_matches(&matches).unwrap();
+        let told = Mutex::new(Vec::new());
+        recommended(&arguments, &|done, all| told.lock().unwrap().push((done, all))).unwrap();
+        let mut told = told.into_inner().unwrap();
+        told.sort_unstable();
+        let all = Plan::policies(&arguments.goal());
+        assert_eq!(told, (1..=all).map(|done| (done, all)).collect::<Vec<_>>());
+    }
 
     #[test]
     fn shares_are_percentages_or_numbers() {
