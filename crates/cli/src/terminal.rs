@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
 use comeback_engine::Timestamp;
-use comeback_operate::change::outdated;
+use comeback_operate::change::{outdated, perform, result_layout};
 use comeback_operate::numbers::grouped;
 use comeback_operate::shown::shown;
 use comeback_operate::{
-    Answer, Block, Change, Ended, Fact, Failure, Layout, Moment, Planned, Series, Table, Text, Tone,
+    Answer, Block, Change, Fact, Failure, Layout, Moment, Performed, Plan as _, Series, Table, Text, Tone,
     durations,
 };
 use serde_json::json;
@@ -194,11 +194,20 @@ fn write<E>(
 
 /// Plans a change, shows the plan, asks the operator to confirm it, performs it and shows the result. `dry_run` is
 /// `None` if the command has no `--dry-run` flag.
-pub(crate) async fn change<C: Change + 'static>(
-    change: C,
+pub(crate) async fn change(
+    change: impl Change,
     dry_run: Option<bool>,
     session: &Session,
 ) -> Result<(), CommandFailure> {
+    changed(change, dry_run, session).await.map(drop)
+}
+
+/// Like [`change`], but returns the result. `None` if the plan was only shown.
+pub(crate) async fn changed<C: Change>(
+    change: C,
+    dry_run: Option<bool>,
+    session: &Session,
+) -> Result<Option<C::Done>, CommandFailure> {
     let mut objects = Vec::new();
     let result = planned_and_performed(change, dry_run, session, &mut objects).await;
     if session.common.json && !objects.is_empty() {
@@ -208,45 +217,54 @@ pub(crate) async fn change<C: Change + 'static>(
 }
 
 /// Fills `objects` with the JSON of what has been planned or done so far.
-async fn planned_and_performed<C: Change + 'static>(
+async fn planned_and_performed<C: Change>(
     change: C,
     dry_run: Option<bool>,
     session: &Session,
     objects: &mut Vec<String>,
-) -> Result<(), CommandFailure> {
-    let mut planned = Planned::of(change).await?;
+) -> Result<Option<C::Done>, CommandFailure> {
+    let operator = session.operator();
+    let mut plan = change.plan(&operator).await?;
     loop {
-        *objects = vec![planned.json.clone(), members(dry_run, None)];
-        draw(&planned.layout, session)?;
-        let Some(question) = planned.question.as_ref().filter(|_| dry_run != Some(true)) else {
-            return Ok(planned.end?);
+        *objects = vec![json_text(&plan), members(dry_run, &Ok(()))];
+        draw(&plan.layout(), session)?;
+        let Some(question) = plan.question().filter(|_| dry_run != Some(true)) else {
+            plan.end()?;
+            return Ok(None);
         };
-        confirm(question, session).await?;
-        match planned.perform().await? {
-            Ended::Done { layout, not_recorded, json, result } => {
-                *objects = vec![json, members(dry_run, not_recorded.as_ref())];
-                draw(&layout, session)?;
-                return Ok(result?);
+        confirm(&question, session).await?;
+        let (performed, recorded) = perform(&change, &operator, &plan).await?;
+        match performed {
+            Performed::Done(done, result) => {
+                *objects = vec![json_text(&done), members(dry_run, &recorded)];
+                draw(&result_layout(&done, &recorded), session)?;
+                result?;
+                return Ok(Some(done));
             }
             // An operator who agreed in advance, with `--yes`, has not seen the new plan, so the change fails.
-            Ended::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
-            Ended::Outdated(new) => {
+            Performed::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
+            Performed::Outdated(new) => {
                 anstream::eprintln!(
                     "note: the plan is out of date, and nothing was changed; this is the new one"
                 );
-                planned = *new;
+                plan = new;
             }
         }
     }
 }
 
 /// The JSON members that the command adds to those of a plan or a result.
-fn members(dry_run: Option<bool>, not_recorded: Option<&Failure>) -> String {
+fn members(dry_run: Option<bool>, recorded: &Result<(), Failure>) -> String {
+    let not_recorded = recorded.as_ref().err();
     let mut members = json!({"not_recorded": not_recorded.map(|failure| failure.text().to_string())});
     if let Some(dry_run) = dry_run {
         members["dry_run"] = dry_run.into();
     }
     members.to_string()
+}
+
+fn json_text(answer: &impl Answer) -> String {
+    serde_json::to_string(answer).expect("BUG: an answer is plain JSON")
 }
 
 #[cfg(test)]
@@ -273,8 +291,8 @@ pub(crate) mod tests {
 
     #[test]
     fn json_says_that_a_change_is_not_recorded() {
-        assert_eq!(members(None, None), r#"{"not_recorded":null}"#);
-        let denied = members(Some(false), Some(&Failure::could_not("denied")));
+        assert_eq!(members(None, &Ok(())), r#"{"not_recorded":null}"#);
+        let denied = members(Some(false), &Err(Failure::could_not("denied")));
         let denied: serde_json::Value = serde_json::from_str(&denied).unwrap();
         assert_eq!(denied, json!({"dry_run": false, "not_recorded": "denied"}));
     }

@@ -5,23 +5,24 @@
 //! as the one shown.
 
 use std::collections::BTreeSet;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
 
+use comeback_operate::change::{perform, result_layout};
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::counted;
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::{
-    Change, Command, CommandName, Ended, Failure, Interrupt, Layout, Operator, Planned, Text, Unwatched,
+    Answer as _, Change, Command, CommandName, Failure, Interrupt, Layout, Operator, Performed, Plan as _,
+    Text,
 };
 
-use futures_util::future::join;
+use futures_util::future::{LocalBoxFuture, join};
 
 use crate::access::token;
 use crate::console::Console;
@@ -45,7 +46,7 @@ pub(super) struct ChangeForm {
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
     /// Parses the form's fields. The error names the field that is wrong.
-    pub(super) asked: fn(&Fields) -> Result<Asked, String>,
+    pub(super) asked: fn(&Fields) -> Result<Box<dyn Asked>, String>,
     /// Path that the *Back* link opens once the change has ended.
     pub(super) back: &'static str,
 }
@@ -105,18 +106,54 @@ impl Input {
     }
 }
 
-type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
+/// A change of any kind that a form requests.
+pub(super) trait Asked {
+    /// Plans the change.
+    fn offer<'a>(&'a self, operator: &'a Operator) -> LocalBoxFuture<'a, Result<Offer, Failure>>;
 
-/// Plans the change that a form requests.
-pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
+    /// Plans the change again, and performs it only if the operator has agreed to the same plan.
+    fn carry_out<'a>(
+        &'a self,
+        operator: &'a Operator,
+        screen: &'a PageScreen,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>>;
+}
 
-impl Asked {
-    pub(super) fn new<C: Change + 'static>(change: impl FnOnce(Operator) -> C + 'static) -> Self {
-        Self(Box::new(|operator| Box::pin(Planned::of(change(operator)))))
+impl<C: Change> Asked for C {
+    fn offer<'a>(&'a self, operator: &'a Operator) -> LocalBoxFuture<'a, Result<Offer, Failure>> {
+        Box::pin(async move {
+            let plan = self.plan(operator).await?;
+            let about =
+                |question: comeback_operate::Question| Question::about(&question.text, &plan.identity());
+            let question = plan.question().map(about);
+            let end = if question.is_some() { Ok(()) } else { plan.end() };
+            Ok(Offer { layout: plan.layout(), question, failure: end.err().map(|failure| failure.text()) })
+        })
     }
 
-    fn plan(self, operator: Operator) -> Planning {
-        (self.0)(operator)
+    fn carry_out<'a>(
+        &'a self,
+        operator: &'a Operator,
+        screen: &'a PageScreen,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let mut plan = self.plan(operator).await?;
+            loop {
+                let Some(question) = plan.question() else {
+                    screen.show(plan.layout());
+                    return plan.end();
+                };
+                screen.agree(&question.text, &plan.identity())?;
+                match perform(self, operator, &plan).await? {
+                    (Performed::Done(done, result), recorded) => {
+                        screen.show(result_layout(&done, &recorded));
+                        return result;
+                    }
+                    // The operator has not agreed to the new plan, so the next call to `agree` fails.
+                    (Performed::Outdated(new), _) => plan = new,
+                }
+            }
+        })
     }
 }
 
@@ -148,7 +185,7 @@ impl ChangeForm {
         Command::new(self.command, words, place)
     }
 
-    fn asked(&self, fields: &Fields) -> Result<Asked, Failure> {
+    fn asked(&self, fields: &Fields) -> Result<Box<dyn Asked>, Failure> {
         (self.asked)(fields).map_err(Failure::refused)
     }
 
@@ -210,30 +247,11 @@ impl Performer {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }
 
-    /// Plans a change again, and performs it only if the operator has agreed to the same plan.
-    pub(super) async fn change(&self, asked: Asked) -> Result<(), Failure> {
-        let planned = asked.plan(self.operator().await?).await?;
-        let result = self.perform(planned).await;
+    /// Performs a change, if the operator has agreed to its plan.
+    pub(super) async fn change(&self, asked: Box<dyn Asked>) -> Result<(), Failure> {
+        let result = asked.carry_out(&self.operator().await?, &self.screen).await;
         self.console.has_changed();
         result
-    }
-
-    async fn perform(&self, mut planned: Planned) -> Result<(), Failure> {
-        loop {
-            let Some(question) = &planned.question else {
-                self.screen.show(planned.layout);
-                return planned.end;
-            };
-            self.screen.agree(&question.text, &planned.identity)?;
-            match planned.perform().await? {
-                Ended::Done { layout, result, .. } => {
-                    self.screen.show(layout);
-                    return result;
-                }
-                // The operator has not agreed to the new plan, so the next call to `agree` fails.
-                Ended::Outdated(new) => planned = *new,
-            }
-        }
     }
 }
 
@@ -274,19 +292,17 @@ pub(super) struct Offer {
 impl Offer {
     /// Plans a change for the page to show. If `asked` is a failure, or if planning fails, the page shows this failure
     /// instead of a question.
-    pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
+    pub(super) async fn of(asked: Result<Box<dyn Asked>, Failure>, console: &Console) -> Self {
         let planning = async {
-            let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
-            asked?.plan(operator?).await
+            let operator = console.asking().await;
+            asked?.offer(&operator?).await
         };
-        let (layout, question, end) = match planning.await {
-            Ok(Planned { layout, question: Some(question), identity, .. }) => {
-                (layout, Some(Question::about(&question.text, &identity)), Ok(()))
-            }
-            Ok(Planned { layout, end, .. }) => (layout, None, end),
-            Err(failure) => (Layout::default(), None, Err(failure)),
+        let failed = |failure: Failure| Self {
+            layout: Layout::default(),
+            question: None,
+            failure: Some(failure.text()),
         };
-        Self { layout, question, failure: end.err().map(|failure| failure.text()) }
+        planning.await.unwrap_or_else(failed)
     }
 }
 

@@ -83,14 +83,14 @@ static PAUSE: ChangeForm = ChangeForm {
     back: "/waiting",
 };
 
-fn pause(fields: &Fields) -> Result<Asked, String> {
+fn pause(fields: &Fields) -> Result<Box<dyn Asked>, String> {
     let function = function(fields)?;
     let wanted = PauseTerms {
         end: FOR.read(fields, read_length)?.map(PauseEnd::After),
         spread: SPREAD.read(fields, durations::read)?,
         why: REASON.read(fields, read_reason)?,
     };
-    Ok(Asked::new(|operator| PauseRetries { operator, function, wanted }))
+    Ok(Box::new(PauseRetries { function, wanted }))
 }
 
 static RESUME: ChangeForm = ChangeForm {
@@ -104,10 +104,10 @@ static RESUME: ChangeForm = ChangeForm {
     back: "/waiting",
 };
 
-fn resume(fields: &Fields) -> Result<Asked, String> {
+fn resume(fields: &Fields) -> Result<Box<dyn Asked>, String> {
     let function = function(fields)?;
     let spread = RESUME_SPREAD.read(fields, durations::read)?;
-    Ok(Asked::new(move |operator| ResumeRetries { operator, function, spread }))
+    Ok(Box::new(ResumeRetries { function, spread }))
 }
 
 static RETRY: ChangeForm = ChangeForm {
@@ -121,7 +121,7 @@ static RETRY: ChangeForm = ChangeForm {
     back: "/waiting",
 };
 
-fn retry(fields: &Fields) -> Result<Asked, String> {
+fn retry(fields: &Fields) -> Result<Box<dyn Asked>, String> {
     let within = WITHIN.read(fields, read_within)?.unwrap_or(DEFAULT_WITHIN);
     request(fields, RequestKind::Retry, within)
 }
@@ -137,13 +137,13 @@ static CANCEL: ChangeForm = ChangeForm {
     back: "/waiting",
 };
 
-fn request(fields: &Fields, kind: RequestKind, within: Duration) -> Result<Asked, String> {
+fn request(fields: &Fields, kind: RequestKind, within: Duration) -> Result<Box<dyn Asked>, String> {
     let function = function(fields)?;
     let error = ERROR.read(fields, read_error)?;
     let keys: Result<Vec<String>, String> = fields.all("key").map(read_key).collect();
     let keys = keys.map_err(|why| format!("Key: {why}"))?;
     let why = WHY.read(fields, read_text)?;
-    Ok(Asked::new(move |operator| RequestEvents { operator, kind, within, function, error, keys, why }))
+    Ok(Box::new(RequestEvents { kind, within, function, error, keys, why }))
 }
 
 static ATTACH: ChangeForm = ChangeForm {
@@ -167,10 +167,10 @@ static DETACH: ChangeForm = ChangeForm {
     back: "/function",
 };
 
-fn route(fields: &Fields, route: Route) -> Result<Asked, String> {
+fn route(fields: &Fields, route: Route) -> Result<Box<dyn Asked>, String> {
     let function = ATTACHED.read(fields, str::parse::<FunctionName>)?;
     let functions = vec![function.ok_or("Function: name one")?];
-    Ok(Asked::new(move |operator| RouteFailures { operator, functions, route }))
+    Ok(Box::new(RouteFailures { functions, route }))
 }
 
 #[cfg(test)]

@@ -86,6 +86,21 @@ impl QueueArn {
         self.name.ends_with(".fifo")
     }
 
+    /// Returns the queue's URL, in the domain of its partition. Source: `partitions.json` in AWS's SDKs.
+    pub fn url(&self) -> String {
+        let Self { partition, region, account, name } = self;
+        let suffix = match partition.as_str() {
+            "aws-cn" => "amazonaws.com.cn",
+            "aws-eusc" => "amazonaws.eu",
+            "aws-iso" => "c2s.ic.gov",
+            "aws-iso-b" => "sc2s.sgov.gov",
+            "aws-iso-e" => "cloud.adc-e.uk",
+            "aws-iso-f" => "csp.hci.ic.gov",
+            _ => "amazonaws.com",
+        };
+        format!("https://sqs.{region}.{suffix}/{account}/{name}")
+    }
+
     /// Returns true if SQS accepts this account id and this queue name. An id has twelve digits. A name has up to 80
     /// characters: letters, digits, `-` and `_`, with `.fifo` at the end of a FIFO queue's name.
     pub fn is_valid(account: &str, name: &str) -> bool {
@@ -383,4 +398,27 @@ fn is_place(name: &str) -> bool {
 /// `$LATEST.PUBLISHED` comes from Lambda Managed Instances.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_has_its_own_suffix() {
+        for (partition, region, suffix) in [
+            ("aws", "eu-west-1", "amazonaws.com"),
+            ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
+            ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
+            ("aws-eusc", "eusc-de-east-1", "amazonaws.eu"),
+            ("aws-iso", "us-iso-east-1", "c2s.ic.gov"),
+            ("aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov"),
+            ("aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk"),
+            ("aws-iso-f", "us-isof-east-1", "csp.hci.ic.gov"),
+        ] {
+            let arn = format!("arn:{partition}:sqs:{region}:123456789012:retries");
+            let expected = format!("https://sqs.{region}.{suffix}/123456789012/retries");
+            assert_eq!(arn.parse::<QueueArn>().unwrap().url(), expected, "{partition}");
+        }
+    }
 }

@@ -90,7 +90,7 @@ pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
 pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
-pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
+pub use record::{Attribute, LONGEST_UNANSWERED, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, PausesRead};
 pub use requests::{LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RequestKind};
 pub use room::Room;
@@ -102,3 +102,4 @@ pub use settings::{
 };
 pub use time::{Timestamp, duration, seconds};
 pub use timing::{HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION, longest_between_reads};
+pub use waits::LONGEST_HOP;

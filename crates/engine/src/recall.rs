@@ -123,7 +123,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// The time from which handlers apply this entry.
+    /// The time from which handlers apply this entry of the pauses document.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,

@@ -111,9 +111,8 @@ impl Record {
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// The longest wait that a moved message may carry in its attribute, counted from when the message was sent: two hours,
-/// as after an `Invoke` without a response.
-pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
+/// Longest wait after an unanswered `Invoke`, and so the longest wait that a copy of a message carries in its attribute.
+pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +164,7 @@ impl Moved {
             return Err(GarbledAttribute("receives and moves must be at least 1".into()));
         }
         let first_sent = Timestamp::from_millis(wire.sent).min(sent);
-        let latest = sent.saturating_add(LONGEST_CARRIED);
+        let latest = sent.saturating_add(LONGEST_UNANSWERED);
         Ok(Self {
             message_id: wire.message_id.into_owned(),
             sent: first_sent,

@@ -11,7 +11,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use crate::account::{HANDLER_TIMEOUT, INVOKE_TIMEOUT};
 use crate::decide::Case;
 use crate::policy::in_seconds;
-use crate::record::{LONGEST_CARRIED, Record};
+use crate::record::{LONGEST_UNANSWERED, Record};
 use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
@@ -19,9 +19,9 @@ use crate::timing::LONGEST_AFTER_FAILURE;
 /// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted the call and the event fails again,
 /// that failure starts its own chain of retries, and each repetition of the call can start another. With an hour
 /// between repetitions, an outage of up to an hour can duplicate an event at most once.
-const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
+const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_UNANSWERED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
-const LONGEST_HOP: u64 = 900;
+pub const LONGEST_HOP: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
@@ -69,7 +69,7 @@ impl Wait {
     }
 
     pub(crate) fn hops(&self) -> u64 {
-        ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
+        ceil_secs(self.left).div_ceil(LONGEST_HOP.as_secs()).max(1)
     }
 
     /// The delay of the first move, chosen so that all moves have about the same delay: 1 to 900 whole seconds.

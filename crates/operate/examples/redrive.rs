@@ -20,10 +20,10 @@ async fn main() -> Result<(), Failure> {
     let operator = Operator::new(Account { aws: Rc::new(aws), place }, Which::Stack("comeback".into()));
 
     let filter = Filter { target: Some(target), ..Filter::default() };
-    let redrive = Redrive::new(operator, Chosen::matching(filter));
-    let plan = redrive.plan().await?;
+    let redrive = Redrive::new(Chosen::matching(filter));
+    let plan = redrive.plan(&operator).await?;
     eprintln!("{} dead-letters to redrive", plan.count());
-    let (performed, recorded) = perform(&redrive, &plan).await?;
+    let (performed, recorded) = perform(&redrive, &operator, &plan).await?;
     if let Err(failure) = recorded {
         eprintln!("the redrive is not recorded: {failure}");
     }

@@ -123,7 +123,7 @@ mod tests {
     use crate::aws::Aws as _;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
     use crate::change::tests::plain;
-    use crate::change::{Change, Ended, Planned, perform};
+    use crate::change::{Change, Performed, perform, result_layout};
     use crate::dead::pace::Pace;
     use crate::dead::samples::{Dead, event};
     use crate::dead::{Chosen, Discard, Filter, Import, Redrive};
@@ -145,29 +145,29 @@ mod tests {
         (aws, operator)
     }
 
-    fn pause(operator: &Operator) -> PauseRetries {
+    fn pause() -> PauseRetries {
         let wanted =
             PauseTerms { end: None, spread: Some(Duration::from_secs(60)), why: Some("deploy 4711".into()) };
-        PauseRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), wanted }
+        PauseRetries { function: Some("orders".parse().unwrap()), wanted }
     }
 
-    fn resume(operator: &Operator) -> ResumeRetries {
-        ResumeRetries { operator: operator.clone(), function: Some("orders".parse().unwrap()), spread: None }
+    fn resume() -> ResumeRetries {
+        ResumeRetries { function: Some("orders".parse().unwrap()), spread: None }
     }
 
     /// Makes a change. Returns its result and the notes for the operator.
-    async fn made<C: Change + 'static>(change: C) -> (Result<(), Failure>, Vec<String>) {
-        let Ok(Ended::Done { layout, not_recorded, result, .. }) =
-            Planned::of(change).await.unwrap().perform().await
-        else {
+    async fn made(operator: &Operator, change: impl Change) -> (Result<(), Failure>, Vec<String>) {
+        let plan = change.plan(operator).await.unwrap();
+        let Ok((Performed::Done(done, result), recorded)) = perform(&change, operator, &plan).await else {
             panic!("not done")
         };
+        let layout = result_layout(&done, &recorded);
         let notes = layout.0.iter().filter_map(|block| match block {
             Block::Note(text) => Some(text.to_string()),
             _ => None,
         });
         let notes: Vec<String> = notes.collect();
-        assert_eq!(not_recorded.is_some(), notes.iter().any(|note| note.contains(" is not recorded: ")));
+        assert_eq!(recorded.is_err(), notes.iter().any(|note| note.contains(" is not recorded: ")));
         (result, notes)
     }
 
@@ -179,9 +179,9 @@ mod tests {
     async fn changes_are_read_back_newest_first() {
         let (aws, operator) = sample();
         assert_eq!(plain(&recorded(&operator, None).await.unwrap()), "no change was recorded\n");
-        assert_eq!(made(pause(&operator)).await, (Ok(()), Vec::new()));
+        assert_eq!(made(&operator, pause()).await, (Ok(()), Vec::new()));
         aws.advance(Duration::from_secs(60));
-        assert_eq!(made(resume(&operator)).await, (Ok(()), Vec::new()));
+        assert_eq!(made(&operator, resume()).await, (Ok(()), Vec::new()));
         let orders = function_arn("orders");
         let expected = json!([
             {"at": "2026-09-14T15:34:24.000Z", "by": "ops", "what": "resume", "flags": [], "functions": [orders], "keys": [],
@@ -206,15 +206,14 @@ when | who | what | on | how many | why | result
         let dead = Dead::with(dead_letters);
         let operator = dead.operator();
         let one = Chosen::matching(Filter { key: Some(key.clone()), ..Filter::default() });
-        made(Redrive::new(operator.clone(), one)).await.0.unwrap();
+        made(&operator, Redrive::new(one)).await.0.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("old.jsonl");
         let (chosen, export, pace) = (Chosen::matching(Filter::default()), file.clone(), Pace::FILE);
-        made(Discard { operator: operator.clone(), chosen, export, pace, limit: None }).await.0.unwrap();
-        made(Import { operator: operator.clone(), file, pace }).await.0.unwrap();
+        made(&operator, Discard { chosen, export, pace, limit: None }).await.0.unwrap();
+        made(&operator, Import { file, pace }).await.0.unwrap();
         let (function, functions) = (Some("orders".parse().unwrap()), vec!["orders".parse().unwrap()]);
         let request = RequestEvents {
-            operator: operator.clone(),
             kind: RequestKind::Cancel,
             within: Duration::ZERO,
             function: function.clone(),
@@ -222,15 +221,12 @@ when | who | what | on | how many | why | result
             keys: vec!["k-1".into()],
             why: Some("import 12".into()),
         };
-        made(request).await.0.unwrap();
-        made(WithdrawRequests { operator: operator.clone(), function, kind: RequestKind::Cancel })
-            .await
-            .0
-            .unwrap();
+        made(&operator, request).await.0.unwrap();
+        made(&operator, WithdrawRequests { function, kind: RequestKind::Cancel }).await.0.unwrap();
         let route = Route::Detach { at_once: true };
         // The function's role keeps its permission, because invocations may still be running. The detach is therefore
         // reported as incomplete.
-        let detached = made(RouteFailures { operator: operator.clone(), functions, route }).await.0;
+        let detached = made(&operator, RouteFailures { functions, route }).await.0;
         assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
         let mut changes = recorded(&operator, None).await.unwrap().changes;
         changes.sort_by_key(|entry| entry.at);
@@ -262,8 +258,11 @@ when | who | what | on | how many | why | result
         let dead = Dead::with((0..150).map(|_| event("Timeout")));
         // The scan reports progress three times, and the first dead-letter is sent on its own, so the fourth report
         // follows the first send.
-        let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
-        assert_eq!(made(redrive).await.0, Err(Failure::interrupted("redrove 1 dead-letter")));
+        let redrive = Redrive::new(Chosen::matching(Filter::default()));
+        assert_eq!(
+            made(&dead.stopping_after(4), redrive).await.0,
+            Err(Failure::interrupted("redrove 1 dead-letter"))
+        );
         let read = read(&dead.operator()).await["changes"].take();
         let [change] = &read.as_array().unwrap()[..] else { panic!("{read}") };
         assert_eq!(
@@ -283,7 +282,7 @@ when | who | what | on | how many | why | result
             None
         });
         let stopped = Operator { interrupt, ..operator.clone() };
-        assert_eq!(made(pause(&stopped)).await.0, Ok(()));
+        assert_eq!(made(&stopped, pause()).await.0, Ok(()));
         let changes = read(&operator).await["changes"].take();
         assert_eq!((&changes[0]["what"], &changes[0]["result"]), (&json!("pause"), &json!("done")));
     }
@@ -293,11 +292,11 @@ when | who | what | on | how many | why | result
         for denied in [PUT, "logs:CreateLogStream"] {
             let (aws, operator) = sample();
             aws.deny(denied);
-            let (result, notes) = made(pause(&operator)).await;
+            let (result, notes) = made(&operator, pause()).await;
             assert_eq!(result, Ok(()));
             let [note] = &*notes else { panic!("{notes:?}") };
             assert!(note.starts_with(&format!("the change is not recorded: {denied} on ")), "{note}");
-            let again = pause(&operator).plan().await.unwrap();
+            let again = pause().plan(&operator).await.unwrap();
             assert!(plain(&again).contains("Nothing to change."), "it is paused: {}", plain(&again));
         }
     }
@@ -305,14 +304,14 @@ when | who | what | on | how many | why | result
     #[tokio::test]
     async fn nothing_is_recorded_of_a_change_that_was_not_made() {
         let (aws, operator) = sample();
-        let (mine, other) = (pause(&operator), pause(&operator));
-        let plan = mine.plan().await.unwrap();
-        made(other).await.0.unwrap();
-        perform(&mine, &plan).await.unwrap().1.unwrap();
-        let resume = resume(&operator);
-        let plan = resume.plan().await.unwrap();
+        let (mine, other) = (pause(), pause());
+        let plan = mine.plan(&operator).await.unwrap();
+        made(&operator, other).await.0.unwrap();
+        perform(&mine, &operator, &plan).await.unwrap().1.unwrap();
+        let resume = resume();
+        let plan = resume.plan(&operator).await.unwrap();
         aws.deny("ssm:PutParameter");
-        assert!(perform(&resume, &plan).await.is_err());
+        assert!(perform(&resume, &operator, &plan).await.is_err());
         let changes = read(&operator).await["changes"].take();
         assert_eq!(changes.as_array().map(Vec::len), Some(1), "only the other pause: {changes}");
     }
@@ -320,7 +319,7 @@ when | who | what | on | how many | why | result
     #[tokio::test]
     async fn lines_of_other_kinds_are_left_out() {
         let (aws, operator) = sample();
-        made(pause(&operator)).await.0.unwrap();
+        made(&operator, pause()).await.0.unwrap();
         let lines = [
             r#"{"v":2,"action":"operator"}"#,
             r#"{"v":1,"action":"hold"}"#,
@@ -338,7 +337,7 @@ when | who | what | on | how many | why | result
     #[tokio::test]
     async fn searches_for_events_do_not_find_the_lines() {
         let (aws, operator) = sample();
-        made(pause(&operator)).await.0.unwrap();
+        made(&operator, pause()).await.0.unwrap();
         let pattern = Some(crate::waiting::filter::WaitingFilter::default().pattern());
         let filter = LogFilter { group: Sample::LOG_GROUP, pattern, since: NOW, until: None, stream: None };
         let page = aws.log_page(&filter, None).await.unwrap().unwrap();

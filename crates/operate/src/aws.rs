@@ -21,6 +21,14 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+/// The maximum number of messages that SQS returns for one receive call.
+pub const MOST_OF_A_RECEIVE: usize = 10;
+/// Lambda's limit on a function's tags.
+pub const MOST_TAGS: usize = 50;
+/// IAM's limit on the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
+/// STS quotas", AWS IAM User Guide.
+pub const ROLE_CHARACTERS: usize = 10_240;
+
 /// The AWS calls that read and change an account in one region.
 ///
 /// The futures need not be `Send`: a command or a console runs entirely on one thread.

@@ -1,13 +1,9 @@
 //! Changes to a deployment. All of them are planned, shown, confirmed and performed in the same way.
 //!
-//! [`Planned`] holds the plan of any kind of [`Change`]. The `comeback` command prints the plan, asks the operator to
-//! confirm it, and performs it. The console shows the plan on a page, and performs it when the operator presses a
-//! button. [`perform`] and [`Planned::perform`] also write a log line that says who changed what, when and why, and how
-//! the change ended.
+//! The `comeback` command prints the plan of a [`Change`], asks the operator to confirm it, and performs it. The console
+//! shows the plan on a page, and performs it when the operator presses a button. [`perform`] also writes a log line that
+//! says who changed what, when and why, and how the change ended.
 
-use std::rc::Rc;
-
-use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -40,7 +36,7 @@ pub trait Answer: Serialize {
 
 /// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
-pub trait Change {
+pub trait Change: Sized {
     /// The plan of the change.
     type Plan: Plan;
     /// The result of the change: what was done, what was left undone, and what could not be done.
@@ -51,17 +47,14 @@ pub trait Change {
     /// # Errors
     ///
     /// Fails if the account cannot be read, or if the whole change is refused.
-    async fn plan(&self) -> Result<Self::Plan, Failure>;
+    async fn plan(&self, operator: &Operator) -> Result<Self::Plan, Failure>;
 
     /// Performs a plan and reports progress. Stops before the next call to AWS if the operator interrupts the work.
     ///
     /// # Errors
     ///
     /// Fails if an error ends the change before anything is done.
-    async fn perform(&self, plan: &Self::Plan) -> Result<Performed<Self::Plan, Self::Done>, Failure>;
-
-    /// The operator who makes the change.
-    fn operator(&self) -> &Operator;
+    async fn perform(&self, operator: &Operator, plan: &Self::Plan) -> Result<Performed<Self>, Failure>;
 
     /// The record of the performed change. `None` if nothing was changed.
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
@@ -72,7 +65,7 @@ pub trait Plan: Answer + Clone {
     /// The part of the plan that the operator agrees to. A plan is out of date once this part changes. The default is
     /// the plan's JSON.
     fn identity(&self) -> String {
-        json(self)
+        serde_json::to_string(self).expect("BUG: an answer is plain JSON")
     }
 
     /// The question to ask before the plan is performed. `None` if the plan changes nothing.
@@ -98,13 +91,13 @@ impl Question {
     }
 }
 
-/// The outcome of performing a plan of type `P`, with a result of type `D`.
+/// The outcome of performing a plan of the change `C`.
 #[derive(Debug)]
-pub enum Performed<P, D> {
+pub enum Performed<C: Change> {
     /// The plan is out of date, and nothing was done. The field is the new plan.
-    Outdated(P),
+    Outdated(C::Plan),
     /// The plan was performed. The fields are the result, and the failure that ended the work, if any.
-    Done(D, Result<(), Failure>),
+    Done(C::Done, Result<(), Failure>),
 }
 
 /// Performs a plan and records the change. The second value of the returned pair is an error if the change could not be
@@ -115,106 +108,26 @@ pub enum Performed<P, D> {
 /// Fails in the same cases as [`Change::perform`].
 pub async fn perform<C: Change>(
     change: &C,
+    operator: &Operator,
     plan: &C::Plan,
-) -> Result<(Performed<C::Plan, C::Done>, Result<(), Failure>), Failure> {
-    let performed = change.perform(plan).await?;
+) -> Result<(Performed<C>, Result<(), Failure>), Failure> {
+    let performed = change.perform(operator, plan).await?;
     if let Performed::Done(done, result) = &performed
         && let Some(activity) = change.activity(done)
     {
-        let recorded = record(change.operator(), plan.log_group(), &activity, result).await;
+        let recorded = record(operator, plan.log_group(), &activity, result).await;
         return Ok((performed, recorded));
     }
     Ok((performed, Ok(())))
 }
 
-/// The plan for any kind of change, ready to be shown and performed.
-pub struct Planned {
-    /// The layout in which the plan is shown.
-    pub layout: Layout,
-    /// The plan as JSON, on one line.
-    pub json: String,
-    /// The plan's [`Plan::identity`].
-    pub identity: String,
-    /// The question to ask before the plan is performed. `None` if the plan changes nothing.
-    pub question: Option<Question>,
-    /// The result of a command that only shows the plan.
-    pub end: Result<(), Failure>,
-    perform: Box<dyn FnOnce() -> LocalBoxFuture<'static, Result<Ended, Failure>>>,
-}
-
-impl std::fmt::Debug for Planned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Planned").field("question", &self.question).finish_non_exhaustive()
+/// The layout of a change's result, with a note if the change could not be recorded.
+pub fn result_layout(done: &impl Answer, recorded: &Result<(), Failure>) -> Layout {
+    let mut layout = done.layout();
+    if let Err(failure) = recorded {
+        layout.note(text!["the change is not recorded: ", failure.text()]);
     }
-}
-
-/// The outcome of performing a [`Planned`] change.
-#[derive(Debug)]
-pub enum Ended {
-    /// The plan is out of date, and nothing was done. The field is the new plan.
-    Outdated(Box<Planned>),
-    /// The plan was performed.
-    Done {
-        /// The layout in which the result is shown, with a note if the change could not be recorded.
-        layout: Layout,
-        /// The reason why the change could not be recorded; `None` if it was recorded.
-        not_recorded: Option<Failure>,
-        /// The result as JSON, on one line.
-        json: String,
-        /// The failure that ended the work, if any.
-        result: Result<(), Failure>,
-    },
-}
-
-impl Planned {
-    /// Plans a change.
-    ///
-    /// # Errors
-    ///
-    /// Fails in the same cases as [`Change::plan`].
-    pub async fn of<C: Change + 'static>(change: C) -> Result<Self, Failure> {
-        let plan = change.plan().await?;
-        Ok(Self::from_plan(Rc::new(change), plan))
-    }
-
-    fn from_plan<C: Change + 'static>(change: Rc<C>, plan: C::Plan) -> Self {
-        Self {
-            layout: plan.layout(),
-            json: json(&plan),
-            identity: plan.identity(),
-            question: plan.question(),
-            end: plan.end(),
-            perform: Box::new(move || {
-                Box::pin(async move {
-                    let (performed, recorded) = perform(&*change, &plan).await?;
-                    Ok(match performed {
-                        Performed::Outdated(plan) => Ended::Outdated(Box::new(Self::from_plan(change, plan))),
-                        Performed::Done(done, result) => {
-                            let mut layout = done.layout();
-                            let not_recorded = recorded.err();
-                            if let Some(failure) = &not_recorded {
-                                layout.note(text!["the change is not recorded: ", failure.text()]);
-                            }
-                            Ended::Done { layout, not_recorded, json: json(&done), result }
-                        }
-                    })
-                })
-            }),
-        }
-    }
-
-    /// Performs the plan, and records the change in the handler's log group.
-    ///
-    /// # Errors
-    ///
-    /// Fails in the same cases as [`Change::perform`].
-    pub async fn perform(self) -> Result<Ended, Failure> {
-        (self.perform)().await
-    }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("BUG: an answer is plain JSON")
+    layout
 }
 
 /// The error for an outdated plan, used by programs that do not show the new plan.

@@ -64,7 +64,7 @@ pub mod waiting;
 
 pub use account::{Account, Place};
 pub use address::Address;
-pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};
+pub use change::{Answer, Change, Performed, Plan, Question};
 pub use command::{Command, CommandName};
 pub use failure::Failure;
 pub use interrupt::Interrupt;

@@ -26,8 +26,6 @@ use crate::text::{Text, quoted};
 /// A [`Change`] that pauses a function, or edits its open pause.
 #[derive(Clone, Debug)]
 pub struct PauseRetries {
-    /// The operator who makes the change.
-    pub operator: Operator,
     /// The function to pause. `None` means every function.
     pub function: Option<FunctionName>,
     /// The end, the spread and the reason that the operator sets for the pause.
@@ -63,20 +61,16 @@ impl Change for PauseRetries {
     type Plan = PausePlan;
     type Done = Paused;
 
-    async fn plan(&self) -> Result<PausePlan, Failure> {
-        let deployment = self.operator.deployment().await?;
-        self.operator.interrupt.or(self.plan_of(deployment)).await
+    async fn plan(&self, operator: &Operator) -> Result<PausePlan, Failure> {
+        let deployment = operator.deployment().await?;
+        operator.interrupt.or(self.plan_of(operator, deployment)).await
     }
 
-    async fn perform(&self, plan: &PausePlan) -> Result<Performed<PausePlan, Paused>, Failure> {
-        Ok(match self.write(plan).await? {
+    async fn perform(&self, operator: &Operator, plan: &PausePlan) -> Result<Performed<Self>, Failure> {
+        Ok(match self.write(operator, plan).await? {
             Some(paused) => Performed::Done(paused, Ok(())),
-            None => Performed::Outdated(self.plan().await?),
+            None => Performed::Outdated(self.plan(operator).await?),
         })
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Paused) -> Option<Activity> {
@@ -92,10 +86,10 @@ impl Change for PauseRetries {
 }
 
 impl PauseRetries {
-    async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
-        let (account, function) = (&self.operator.account, self.function.as_ref());
+    async fn plan_of(&self, operator: &Operator, deployment: Deployment) -> Result<PausePlan, Failure> {
+        let (account, function) = (&operator.account, self.function.as_ref());
         let pauses = Parameter::of(account, &deployment)?.read().await?;
-        let now = self.operator.now();
+        let now = operator.now();
         let target = pauses::target(&deployment, function)?;
         let open = open_of(&pauses, &target, now).next().cloned();
         if open.is_none() {
@@ -106,7 +100,7 @@ impl PauseRetries {
                 account.aws.configuration(&arn, function.qualifier.as_deref()).await?;
             }
         }
-        let planned = self.wanted.pause(&target, open.as_ref(), self.by(), now)?;
+        let planned = self.wanted.pause(&target, open.as_ref(), account.place.user(), now)?;
         edits::with(&pauses, &planned, now).fitted(now)?;
         Ok(PausePlan {
             pause: OpenPause::of(&planned, now),
@@ -119,18 +113,14 @@ impl PauseRetries {
         })
     }
 
-    fn by(&self) -> &str {
-        self.operator.account.place.user()
-    }
-
     /// Writes the planned pause to the SSM parameter. Returns `None` if another operator has changed the target's pause
     /// since the plan was made.
-    async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
+    async fn write(&self, operator: &Operator, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
+        let Operator { account, interrupt, .. } = operator;
         let (deployment, open) = (&plan.deployment, plan.open());
         let parameter = Parameter::of(account, deployment)?;
-        let now = self.operator.now();
-        let pause = self.wanted.pause(&plan.target, open, self.by(), now)?;
+        let now = operator.now();
+        let pause = self.wanted.pause(&plan.target, open, account.place.user(), now)?;
         let is_outdated = std::cell::Cell::new(false);
         let make = |pauses: &Pauses| {
             if open_of(pauses, &plan.target, now).next() != open {

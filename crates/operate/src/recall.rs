@@ -280,9 +280,11 @@ mod tests {
         let now = aws.time();
         aws.queue(Sample::RETRY_QUEUE).delete(now, &gone.receipt_handle.unwrap()).unwrap();
         aws.advance(Duration::from_secs(60));
-        let retries = request(&operator);
-        let plan = retries.plan().await.unwrap();
-        let Ok(Performed::Done(requested, end)) = retries.perform(&plan).await else { panic!("not done") };
+        let retries = request();
+        let plan = retries.plan(&operator).await.unwrap();
+        let Ok(Performed::Done(requested, end)) = retries.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         assert_eq!(end, Ok(()));
         let done = serde_json::to_value(&requested).unwrap()["result"].take();
         assert_eq!((&done["recalled"], &done["gone"], &done["before"]), (&json!(3), &json!(1), &json!(0)));
@@ -301,7 +303,7 @@ mod tests {
             assert_eq!(visible(&aws), before + 1, "{due}");
         }
         // Without newer log lines about these messages, a second request cannot find out whether they were recalled.
-        let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
+        let again = serde_json::to_value(retries.plan(&operator).await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
     }
 
@@ -309,11 +311,13 @@ mod tests {
     async fn failures_during_the_question_are_recalled() {
         let (aws, operator) = sample();
         moves(&aws, "k-1");
-        let retries = request(&operator);
-        let plan = retries.plan().await.unwrap();
+        let retries = request();
+        let plan = retries.plan(&operator).await.unwrap();
         assert_eq!(serde_json::to_value(&plan).unwrap()["recalled"], 0);
         waits(&operator, &aws, "k-2", "defer").await;
-        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["recalled"], &value["result"]["recalled"]), (&json!(1), &json!(1)), "{value:#}");
     }
@@ -327,9 +331,11 @@ mod tests {
         let opened = operator.account.aws.put_parameter(Sample::PAUSES, &paused, true).await;
         assert!(opened.unwrap().is_some());
         waits(&operator, &aws, "k-1", "hold").await;
-        let resume = ResumeRetries { operator: operator.clone(), function: None, spread: None };
-        let plan = resume.plan().await.unwrap();
-        let Ok(Performed::Done(resumed, end)) = resume.perform(&plan).await else { panic!("not done") };
+        let resume = ResumeRetries { function: None, spread: None };
+        let plan = resume.plan(&operator).await.unwrap();
+        let Ok(Performed::Done(resumed, end)) = resume.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         assert_eq!(end, Ok(()));
         let value = serde_json::to_value(&resumed).unwrap();
         assert_eq!((&value["spread_seconds"], &value["result"]["recalled"]), (&json!(120), &json!(1)));
@@ -345,10 +351,12 @@ mod tests {
             format!(r#"{{"v":1,"pauses":[{{"target":"*","from":{from},"until":null,"spread":1800}}]}}"#);
         let opened = operator.account.aws.put_parameter(Sample::PAUSES, &paused, true).await;
         assert!(opened.unwrap().is_some());
-        let resume = ResumeRetries { operator: operator.clone(), function: None, spread: None };
-        let plan = resume.plan().await.unwrap();
+        let resume = ResumeRetries { function: None, spread: None };
+        let plan = resume.plan(&operator).await.unwrap();
         waits(&operator, &aws, "k-1", "hold").await;
-        let Ok(Performed::Done(resumed, Ok(()))) = resume.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(resumed, Ok(()))) = resume.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         let value = serde_json::to_value(&resumed).unwrap();
         assert_eq!((&value["held"]["recalled"], &value["result"]["recalled"]), (&json!(1), &json!(1)));
     }
@@ -360,12 +368,14 @@ mod tests {
             waits(&operator, &aws, key, action).await;
         }
         let keys = vec!["k-1".to_owned(), "k-2".to_owned()];
-        let cancel = RequestEvents { kind: RequestKind::Cancel, keys, ..request(&operator) };
-        let plan = cancel.plan().await.unwrap();
+        let cancel = RequestEvents { kind: RequestKind::Cancel, keys, ..request() };
+        let plan = cancel.plan(&operator).await.unwrap();
         assert_eq!(plan.question().unwrap().text, "cancel these?");
         let planned = serde_json::to_value(&plan).unwrap();
         assert_eq!((&planned["found"], &planned["recalled"]), (&json!(2), &json!(2)), "{planned:#}");
-        let Ok(Performed::Done(requested, Ok(()))) = cancel.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, Ok(()))) = cancel.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["recalled"], 2);
         assert_eq!(visible(&aws), 2);
         let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
@@ -374,9 +384,9 @@ mod tests {
         assert_eq!((&written.keys[..], written.until), (&["k-1".into(), "k-2".into()][..], None));
         // A request to cancel by key also applies to later failures, so it is accepted even if no event is waiting.
         let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };
-        assert!(later.plan().await.unwrap().question().is_some());
+        assert!(later.plan(&operator).await.unwrap().question().is_some());
         let many = RequestEvents { keys: vec!["k".into(); 21], ..cancel };
-        let refused = many.plan().await.unwrap_err();
+        let refused = many.plan(&operator).await.unwrap_err();
         assert_eq!(
             (refused.exit_code(), &*refused.to_string()),
             (2, "a request names at most 20 keys; make several")
@@ -388,9 +398,11 @@ mod tests {
         let (aws, operator) = sample();
         waits(&operator, &aws, "k-1", "defer").await;
         aws.deny("sqs:ChangeMessageVisibility");
-        let retries = request(&operator);
-        let plan = retries.plan().await.unwrap();
-        let Ok(Performed::Done(_, Err(failure))) = retries.perform(&plan).await else { panic!("not denied") };
+        let retries = request();
+        let plan = retries.plan(&operator).await.unwrap();
+        let Ok(Performed::Done(_, Err(failure))) = retries.perform(&operator, &plan).await else {
+            panic!("not denied")
+        };
         let (code, said) = (failure.exit_code(), failure.to_string());
         assert!(
             code == 1 && said.contains("sqs:ChangeMessageVisibility") && said.contains("stands"),
@@ -398,10 +410,12 @@ mod tests {
         );
         assert!(said.ends_with("when its hiding ends: another request does not recall it"), "{said}");
         // A later request cannot find out that the recall failed.
-        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&plan).await else { panic!("denied") };
+        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&operator, &plan).await else {
+            panic!("denied")
+        };
         let value = serde_json::to_value(&requested).unwrap();
         assert_eq!((&value["before"], &value["result"]), (&json!(1), &json!(null)));
-        let said = plain(&retries.plan().await.unwrap());
+        let said = plain(&retries.plan(&operator).await.unwrap());
         assert!(said.contains("not recalled: 1 event, recalled or left by an earlier request"), "{said}");
     }
 

@@ -11,8 +11,8 @@ pub mod withdraw;
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Recall,
-    Request, RequestKind, Timestamp, Written,
+    LONGEST_REQUEST, LONGEST_UNANSWERED, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies,
+    PolicyEntry, Recall, Request, RequestKind, Timestamp, Written,
 };
 use serde::Serialize;
 
@@ -36,15 +36,9 @@ use crate::text::{Text, quoted};
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
 
-/// After an invocation without a response, the handler hides the message for one to two hours, and then repeats the
-/// invocation.
-const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
-
 /// A [`Change`] that writes a request, either to retry waiting events now or to cancel them.
 #[derive(Clone, Debug)]
 pub struct RequestEvents {
-    /// The operator who makes the request.
-    pub operator: Operator,
     /// The requested action.
     pub kind: RequestKind,
     /// The time over which the handler spreads the retries, in whole seconds. A cancel request ignores it.
@@ -104,25 +98,21 @@ impl Change for RequestEvents {
     type Plan = RequestPlan;
     type Done = Requested;
 
-    async fn plan(&self) -> Result<RequestPlan, Failure> {
-        let deployment = self.operator.deployment().await?;
-        self.operator.interrupt.or(self.plan_of(deployment)).await
+    async fn plan(&self, operator: &Operator) -> Result<RequestPlan, Failure> {
+        let deployment = operator.deployment().await?;
+        operator.interrupt.or(self.plan_of(operator, deployment)).await
     }
 
     /// Writes the request, which applies to all events that have failed so far. A plan is therefore never out of date,
     /// but more messages may be recalled than planned.
-    async fn perform(&self, _: &RequestPlan) -> Result<Performed<RequestPlan, Requested>, Failure> {
-        let plan = self.plan().await?;
-        let (request, forgotten) = self.write(&plan).await?;
+    async fn perform(&self, operator: &Operator, _: &RequestPlan) -> Result<Performed<Self>, Failure> {
+        let plan = self.plan(operator).await?;
+        let (request, forgotten) = self.write(operator, &plan).await?;
         let written = Written::Request(request.clone());
         let RequestPlan { deployment, wanted, reach, .. } = &plan;
-        let (result, end) = recall(&self.operator, deployment, wanted, &written, reach.recalled).await;
+        let (result, end) = recall(operator, deployment, wanted, &written, reach.recalled).await;
         let plan = RequestPlan { requested: Some(RequestInForce(request)), result, ..plan };
         Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Requested) -> Option<Activity> {
@@ -145,10 +135,10 @@ impl RequestEvents {
         within.into_iter().chain(self.error.as_ref().map(|error| flag("error", error))).collect()
     }
 
-    async fn plan_of(&self, deployment: Deployment) -> Result<RequestPlan, Failure> {
-        let account = &self.operator.account;
+    async fn plan_of(&self, operator: &Operator, deployment: Deployment) -> Result<RequestPlan, Failure> {
+        let account = &operator.account;
         let function = self.function.as_ref();
-        let begin = self.operator.now();
+        let begin = operator.now();
         let parameter = Parameter::of(account, &deployment)?;
         let policies = policies(&deployment)?;
         let target = pauses::retried_target(&deployment, function)?;
@@ -157,7 +147,7 @@ impl RequestEvents {
         }
         // A request that does not fit in the parameter is refused before the log is read.
         let pauses = parameter.read().await?;
-        let request = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
+        let request = self.request(operator, target.clone(), begin, LONGEST_REQUEST, &policies);
         let pauses = pauses.with_request(&request).fitted(begin)?.0;
         let wanted = WaitingFilter {
             functions: function.into_iter().cloned().collect(),
@@ -165,8 +155,8 @@ impl RequestEvents {
             keys: self.keys.clone(),
         };
         let scope = Scope { handles: true, ..Scope::of(&wanted) };
-        let reading = Reading::read(&self.operator, deployment.clone(), scope, begin).await?;
-        let errors = reading.unmatched(&self.operator, scope, begin).await;
+        let reading = Reading::read(operator, deployment.clone(), scope, begin).await?;
+        let errors = reading.unmatched(operator, scope, begin).await;
         let reach = Reach::of(&reading.waits, &deployment, &pauses, Recall::Request(&request));
         let is_complete = reading.is_complete(begin);
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
@@ -199,7 +189,14 @@ impl RequestEvents {
     /// The request to write at time `at`. `hidden` is the longest time that a message may be hidden. A request that
     /// cancels events by key lasts for the maximum duration. Any other request ends once the handler has checked every
     /// message that the request covers.
-    fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Request {
+    fn request(
+        &self,
+        operator: &Operator,
+        target: PauseTarget,
+        at: Timestamp,
+        hidden: Duration,
+        policies: &Policies,
+    ) -> Request {
         let within = if self.kind == RequestKind::Retry { self.within.as_secs() } else { 0 };
         let request = Request {
             kind: self.kind,
@@ -209,7 +206,7 @@ impl RequestEvents {
             within: Duration::from_secs(within),
             errors: self.error.iter().cloned().collect(),
             keys: self.keys.clone(),
-            by: Some(self.operator.account.place.user().to_owned()),
+            by: Some(operator.account.place.user().to_owned()),
             why: self.why.clone(),
             until: None,
             withdrawn: false,
@@ -221,14 +218,14 @@ impl RequestEvents {
     }
 
     /// Returns the past pauses that were dropped because the SSM parameter was full.
-    async fn write(&self, plan: &RequestPlan) -> Result<(Request, Vec<Pause>), Failure> {
-        let account = &self.operator.account;
+    async fn write(&self, operator: &Operator, plan: &RequestPlan) -> Result<(Request, Vec<Pause>), Failure> {
+        let account = &operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
-        let (target, now) = (plan.target.clone(), self.operator.now());
+        let (target, now) = (plan.target.clone(), operator.now());
         let policies = policies(&plan.deployment)?;
         // A handler that has not read the request yet may hide a message again.
         let hidden = plan.reach.hidden.max(longest_hiding(&policies, &target));
-        let request = self.request(target, now, hidden, &policies);
+        let request = self.request(operator, target, now, hidden, &policies);
         let is_in = |pauses: &Pauses| pauses.requests().any(|it| *it == request);
         let make = |pauses: &Pauses| Ok(pauses.with_request(&request));
         let forgotten = parameter.edit(request.at, make, is_in).await?;
@@ -399,7 +396,6 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
-    use crate::change::Planned;
     use crate::change::tests::plain;
     use crate::log::test_line;
     use crate::operator::Which;
@@ -428,11 +424,11 @@ pub(crate) mod tests {
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
     }
 
-    pub(crate) fn request(operator: &Operator) -> RequestEvents {
+    pub(crate) fn request() -> RequestEvents {
         let (error, why) = (None, Some("deploy 4712".into()));
         let function = Some("orders".parse().unwrap());
-        let (operator, kind, within) = (operator.clone(), RequestKind::Retry, TEN_MINUTES);
-        RequestEvents { operator, kind, within, function, error, keys: Vec::new(), why }
+        let (kind, within) = (RequestKind::Retry, TEN_MINUTES);
+        RequestEvents { kind, within, function, error, keys: Vec::new(), why }
     }
 
     fn plan(reach: Reach) -> RequestPlan {
@@ -457,13 +453,15 @@ pub(crate) mod tests {
     async fn request_is_written_watched_and_withdrawn() {
         let (aws, operator) = sample();
         moves(&aws, "k-1");
-        let retries = request(&operator);
-        let plan = retries.plan().await.unwrap();
+        let retries = request();
+        let plan = retries.plan(&operator).await.unwrap();
         assert_eq!(plan.question().unwrap().text, "retry these within 10m?");
         let before = serde_json::to_value(&plan).unwrap();
         assert_eq!((&before["requested"], &before["reached"]), (&json!(null), &json!(1)));
         aws.advance(Duration::from_secs(3));
-        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(requested, Ok(()))) = retries.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         let at = NOW.saturating_add(Duration::from_secs(3));
         let expected = format!("Requested at {at}. `comeback waiting` shows what is left.\n");
         assert_eq!(plain(&requested), expected);
@@ -489,21 +487,25 @@ pub(crate) mod tests {
 
         let withdraw = |function: Option<&str>| {
             let function = function.map(|name| name.parse().unwrap());
-            WithdrawRequests { operator: operator.clone(), function, kind: RequestKind::Retry }
+            WithdrawRequests { function, kind: RequestKind::Retry }
         };
-        let all = withdraw(None).plan().await.unwrap();
+        let all = withdraw(None).plan(&operator).await.unwrap();
         let list =
             "no retry request for every function is in force; `comeback pause --list` shows the others";
         assert_eq!((all.end().unwrap_err().to_string(), all.question()), (list.into(), None));
         let orders = withdraw(Some("orders"));
-        let plan = orders.plan().await.unwrap();
+        let plan = orders.plan(&operator).await.unwrap();
         assert!(plain(&plan).starts_with("retry now: orders, requested at "), "{}", plain(&plan));
-        let Ok(Performed::Done(withdrawn, Ok(()))) = orders.perform(&plan).await else { panic!("not done") };
+        let Ok(Performed::Done(withdrawn, Ok(()))) = orders.perform(&operator, &plan).await else {
+            panic!("not done")
+        };
         let said = plain(&withdrawn);
         let expected = "orders: 1 retry request was withdrawn; events not reached yet keep their own due times\n\
                         Takes effect within 38s; until then, the handler may still retry.\n";
         assert_eq!(said, expected);
-        let Ok(Performed::Outdated(again)) = orders.perform(&plan).await else { panic!("still in force") };
+        let Ok(Performed::Outdated(again)) = orders.perform(&operator, &plan).await else {
+            panic!("still in force")
+        };
         assert!(again.question().is_none() && again.end().is_err());
     }
 
@@ -515,9 +517,9 @@ pub(crate) mod tests {
         let paused = r#"{"v":1,"pauses":[{"target":"*","from":1700000000,"until":null,"spread":0}]}"#;
         let opened = operator.account.aws.put_parameter(Sample::PAUSES, paused, true).await;
         assert!(opened.unwrap().is_some());
-        let retry = request(&operator);
+        let retry = request();
         let cancel = RequestEvents { kind: RequestKind::Cancel, ..retry.clone() };
-        let said = async |asked: RequestEvents| plain(&asked.plan().await.unwrap());
+        let said = async |asked: RequestEvents| plain(&asked.plan(&operator).await.unwrap());
         let (retry, cancel) = (said(retry).await, said(cancel).await);
         assert!(retry.contains("end that first: comeback resume"), "{retry}");
         assert!(
@@ -529,25 +531,24 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn request_that_brings_nothing_forward_is_not_made() {
         let (aws, operator) = sample();
-        let planned = async || Planned::of(request(&operator)).await.unwrap();
+        let planned = async || request().plan(&operator).await.unwrap();
         let useless = planned().await;
-        assert_eq!(useless.question, None);
-        assert!(useless.end.is_ok());
-        let lines = useless.layout.0.len();
-        assert_eq!(useless.layout.0[lines - 1], crate::layout::Block::Line("Nothing was requested.".into()));
+        assert_eq!((useless.question(), useless.end()), (None, Ok(())));
+        let last = useless.layout().0.pop();
+        assert_eq!(last, Some(crate::layout::Block::Line("Nothing was requested.".into())));
         // The queue now has a message that the log does not show.
         aws.queue(Sample::RETRY_QUEUE).send(NOW, Duration::ZERO, crate::aws::NewMessage::default());
-        assert!(planned().await.question.is_some());
+        assert!(planned().await.question().is_some());
     }
 
     #[tokio::test]
     async fn request_for_a_function_that_is_not_retried_is_refused() {
         let (_, operator) = sample();
-        let other = RequestEvents { function: Some("billing".parse().unwrap()), ..request(&operator) };
-        let refused = other.plan().await.unwrap_err().to_string();
+        let other = RequestEvents { function: Some("billing".parse().unwrap()), ..request() };
+        let refused = other.plan(&operator).await.unwrap_err().to_string();
         assert!(refused.starts_with("TARGET_FUNCTIONS does not allow "), "{refused}");
-        let long = RequestEvents { why: Some("x".repeat(5_000)), ..request(&operator) };
-        let refused = long.plan().await.unwrap_err().to_string();
+        let long = RequestEvents { why: Some("x".repeat(5_000)), ..request() };
+        let refused = long.plan(&operator).await.unwrap_err().to_string();
         assert!(refused.contains("the parameter holds 4096: shorten the reasons"), "{refused}");
     }
 
@@ -557,7 +558,7 @@ pub(crate) mod tests {
         let policies = Deployment::sample().policies().unwrap();
         let made = |millis| {
             let at = Timestamp::from_millis(NOW.as_millis() + millis);
-            request(&operator).request(PauseTarget::All, at, TEN_MINUTES, &policies)
+            request().request(&operator, PauseTarget::All, at, TEN_MINUTES, &policies)
         };
         let (one, other) = (made(1), made(2));
         let pauses = Pauses::default().with_request(&one).with_request(&other);

@@ -28,8 +28,6 @@ use crate::waiting::reading::{Reading, Scope};
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
 pub struct ResumeRetries {
-    /// The operator who makes the change.
-    pub operator: Operator,
     /// The paused function. `None` selects the pause that covers every function.
     pub function: Option<FunctionName>,
     /// The time over which held events are retried. `None` means the time that was chosen for the pause. If no time was
@@ -75,12 +73,12 @@ impl Change for ResumeRetries {
     type Plan = ResumePlan;
     type Done = Resumed;
 
-    async fn plan(&self) -> Result<ResumePlan, Failure> {
-        let deployment = self.operator.deployment().await?;
-        let Operator { account, interrupt, .. } = &self.operator;
+    async fn plan(&self, operator: &Operator) -> Result<ResumePlan, Failure> {
+        let deployment = operator.deployment().await?;
+        let Operator { account, interrupt, .. } = operator;
         let read = async { Parameter::of(account, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?;
-        let now = self.operator.now();
+        let now = operator.now();
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
@@ -88,7 +86,7 @@ impl Change for ResumeRetries {
         let open = open_of(&pauses, &target, now.rounded_up_to_secs());
         let ended = open.map(|pause| OpenPause::of(pause, now)).collect();
         let closed = edits::closed(&pauses, &target, spread, now);
-        let (held, unknown) = match self.held(&deployment, &closed, &target, now).await {
+        let (held, unknown) = match self.held(operator, &deployment, &closed, &target, now).await {
             Ok(held) => (Some(held), None),
             Err(failure) => (None, Some(text!["unknown how many events are held: ", failure.text()])),
         };
@@ -108,26 +106,22 @@ impl Change for ResumeRetries {
         })
     }
 
-    async fn perform(&self, plan: &ResumePlan) -> Result<Performed<ResumePlan, Resumed>, Failure> {
-        let now = self.plan().await?;
+    async fn perform(&self, operator: &Operator, plan: &ResumePlan) -> Result<Performed<Self>, Failure> {
+        let now = self.plan(operator).await?;
         if now.identity() != plan.identity() {
             return Ok(Performed::Outdated(now));
         }
         // More events may be held now than when the plan was made.
         let held = now.held;
-        let (ended, forgotten) = self.close(plan).await?;
+        let (ended, forgotten) = close(operator, plan).await?;
         let written = Written::Resume(plan.target.clone(), ended);
         let planned = held.as_ref().map_or(0, |held| held.recalled);
-        let (result, end) = recall(&self.operator, &plan.deployment, &self.wanted(), &written, planned).await;
-        let (now, note) = (self.operator.now(), forgotten_note(&forgotten));
+        let (result, end) = recall(operator, &plan.deployment, &self.wanted(), &written, planned).await;
+        let (now, note) = (operator.now(), forgotten_note(&forgotten));
         let forgotten = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
         let plan = ResumePlan { forgotten, held, result, ..plan.clone() };
         let end = plan.still_covered().and(end);
         Ok(Performed::Done(Resumed { plan, note }, end))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Resumed) -> Option<Activity> {
@@ -146,6 +140,7 @@ impl ResumeRetries {
     /// change.
     async fn held(
         &self,
+        operator: &Operator,
         deployment: &Deployment,
         closed: &Pauses,
         target: &PauseTarget,
@@ -155,38 +150,37 @@ impl ResumeRetries {
         let Some(entry) = ended.find(closed) else { return Ok(Reach::default()) };
         let wanted = self.wanted();
         let scope = Scope { wanted: &wanted, since: Some(HELD_LINES), handles: true };
-        let read = Reading::read(&self.operator, deployment.clone(), scope, now);
-        let reading = self.operator.interrupt.or(read).await?;
+        let read = Reading::read(operator, deployment.clone(), scope, now);
+        let reading = operator.interrupt.or(read).await?;
         Ok(Reach::of(&reading.waits, deployment, closed, entry))
     }
 
     fn wanted(&self) -> WaitingFilter {
         WaitingFilter { functions: self.function.iter().cloned().collect(), ..WaitingFilter::default() }
     }
+}
 
-    /// Ends the open pauses. Returns the time at which they ended, and the older pauses that were dropped because the
-    /// SSM parameter was full.
-    async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
-        let account = &self.operator.account;
-        let parameter = Parameter::of(account, &plan.deployment)?;
-        let (now, spread) = (self.operator.now(), Duration::from_secs(plan.spread_seconds));
-        let end = now.rounded_up_to_secs();
-        let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
-        // If two operators ended the pause, both would recall its messages, and a message could then be handled
-        // twice.
-        let make = |pauses: &Pauses| match is_over(pauses) {
-            true => Err(plan.already_ended()),
-            false => Ok(edits::closed(pauses, &plan.target, spread, now)),
-        };
-        let is_ours = |pause: &Pause| pause.until == Some(end) && pause.spread == spread;
-        let is_in = |pauses: &Pauses| {
-            let was_open = |pause: &&Pause| {
-                plan.open().any(|open| (&open.target, open.from) == (&pause.target, pause.from))
-            };
-            is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
-        };
-        Ok((end, parameter.edit(now, make, is_in).await?))
-    }
+/// Ends the open pauses. Returns the time at which they ended, and the older pauses that were dropped because the
+/// SSM parameter was full.
+async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
+    let account = &operator.account;
+    let parameter = Parameter::of(account, &plan.deployment)?;
+    let (now, spread) = (operator.now(), Duration::from_secs(plan.spread_seconds));
+    let end = now.rounded_up_to_secs();
+    let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
+    // If two operators ended the pause, both would recall its messages, and a message could then be handled
+    // twice.
+    let make = |pauses: &Pauses| match is_over(pauses) {
+        true => Err(plan.already_ended()),
+        false => Ok(edits::closed(pauses, &plan.target, spread, now)),
+    };
+    let is_ours = |pause: &Pause| pause.until == Some(end) && pause.spread == spread;
+    let is_in = |pauses: &Pauses| {
+        let was_open =
+            |pause: &&Pause| plan.open().any(|open| (&open.target, open.from) == (&pause.target, pause.from));
+        is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
+    };
+    Ok((end, parameter.edit(now, make, is_in).await?))
 }
 
 /// The longest spread of the target's open pauses.

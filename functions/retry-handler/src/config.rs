@@ -107,20 +107,6 @@ impl QueueId {
     }
 }
 
-/// Returns the URL of a queue, in the domain of its partition. Source: `partitions.json` in AWS's SDKs.
-pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -> String {
-    let suffix = match partition.as_str() {
-        "aws-cn" => "amazonaws.com.cn",
-        "aws-eusc" => "amazonaws.eu",
-        "aws-iso" => "c2s.ic.gov",
-        "aws-iso-b" => "sc2s.sgov.gov",
-        "aws-iso-e" => "cloud.adc-e.uk",
-        "aws-iso-f" => "csp.hci.ic.gov",
-        _ => "amazonaws.com",
-    };
-    format!("https://sqs.{region}.{suffix}/{account}/{name}")
-}
-
 fn check_queue(name: &str, url: &str) -> Result<QueueId, String> {
     match QueueId::from_url(url) {
         None => Err(Setting::named(name).unreadable(url).to_string()),
@@ -278,30 +264,12 @@ mod tests {
 
     #[test]
     fn a_url_and_an_arn_name_the_same_queue() {
-        let arn = "arn:aws:sqs:eu-west-1:123456789012:retries".parse().unwrap();
+        let arn: QueueArn = "arn:aws:sqs:eu-west-1:123456789012:retries".parse().unwrap();
         let queue = Some(QueueId::of(&arn));
         assert_eq!(QueueId::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/retries"), queue);
         assert_eq!(QueueId::from_url("http://127.0.0.1:4566/123456789012/retries"), queue);
         assert_ne!(QueueId::from_url("https://sqs.eu-west-1.amazonaws.com/123456789012/other"), queue);
-        assert_eq!(QueueId::from_url(&url_of(&arn)), queue);
-    }
-
-    #[test]
-    fn a_partition_has_its_own_suffix() {
-        for (partition, region, suffix) in [
-            ("aws", "eu-west-1", "amazonaws.com"),
-            ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
-            ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
-            ("aws-eusc", "eusc-de-east-1", "amazonaws.eu"),
-            ("aws-iso", "us-iso-east-1", "c2s.ic.gov"),
-            ("aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov"),
-            ("aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk"),
-            ("aws-iso-f", "us-isof-east-1", "csp.hci.ic.gov"),
-        ] {
-            let arn = format!("arn:{partition}:sqs:{region}:123456789012:retries").parse().unwrap();
-            let expected = format!("https://sqs.{region}.{suffix}/123456789012/retries");
-            assert_eq!(url_of(&arn), expected, "{partition}");
-        }
+        assert_eq!(QueueId::from_url(&arn.url()), queue);
     }
 
     #[test]

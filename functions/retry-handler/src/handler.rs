@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::aws::Aws;
 use crate::clock;
-use crate::config::{Config, QueueId, url_of};
+use crate::config::{Config, QueueId};
 use crate::log;
 
 /// A deadline at least this far in the past or in the future is implausible.
@@ -115,11 +115,11 @@ impl Handler {
             // A receipt handle works only on its own queue.
             tracing::warn!("the batch came from {arn}, not from the retry queue (RETRY_QUEUE_URL)");
             let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} is not a queue's ARN"))?;
-            return Ok(url_of(&source));
+            return Ok(source.url());
         }
         configured
             .map(Into::into)
-            .or_else(|| source.as_ref().map(url_of))
+            .or_else(|| source.as_ref().map(QueueArn::url))
             .ok_or_else(|| "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into())
     }
 }

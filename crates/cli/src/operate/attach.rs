@@ -77,6 +77,6 @@ async fn change(
     dry_run: bool,
     session: &Session,
 ) -> Result<(), CommandFailure> {
-    let change = RouteFailures { operator: session.operator(), functions: functions.to_vec(), route };
+    let change = RouteFailures { functions: functions.to_vec(), route };
     terminal::change(change, Some(dry_run), session).await
 }

@@ -154,9 +154,9 @@ struct RedriveArguments {
 impl RedriveArguments {
     async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
-        let (operator, retarget, pace) = (session.operator(), self.retarget.clone(), self.rate);
+        let (retarget, pace) = (self.retarget.clone(), self.rate);
         let payload = self.payload_file.as_deref().map(new_payload).transpose()?;
-        let redrive = Redrive { operator, chosen, retarget, payload, pace, limit: self.limit };
+        let redrive = Redrive { chosen, retarget, payload, pace, limit: self.limit };
         terminal::change(redrive, Some(self.dry_run), &session).await
     }
 }
@@ -200,8 +200,8 @@ struct DiscardArguments {
 impl DiscardArguments {
     async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
-        let (operator, export, pace) = (session.operator(), self.export.clone(), self.rate);
-        let discard = Discard { operator, chosen, export, pace, limit: self.limit };
+        let (export, pace) = (self.export.clone(), self.rate);
+        let discard = Discard { chosen, export, pace, limit: self.limit };
         terminal::change(discard, Some(self.dry_run), &session).await
     }
 }
@@ -231,7 +231,7 @@ impl ImportArguments {
     async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         let copied = if self.file == Path::new("-") { Some(standard_input()?) } else { None };
         let file = copied.as_ref().map_or_else(|| self.file.clone(), |folder| folder.path().join(INPUT));
-        let import = Import { operator: session.operator(), file, pace: self.rate };
+        let import = Import { file, pace: self.rate };
         terminal::change(import, Some(self.dry_run), &session).await
     }
 }

@@ -63,8 +63,7 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
         spread: *spread,
         why: reason.clone(),
     };
-    let operator = session.operator();
-    let pause = PauseRetries { function: function.clone(), wanted, operator };
+    let pause = PauseRetries { function: function.clone(), wanted };
     terminal::change(pause, None, &session).await
 }
 
@@ -91,8 +90,8 @@ pub(crate) struct ResumeArguments {
 
 pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), CommandFailure> {
     let ResumeArguments { function, spread, .. } = arguments;
-    let (function, operator) = (function.clone(), session.operator());
-    terminal::change(ResumeRetries { function, spread: *spread, operator }, None, &session).await
+    let resume = ResumeRetries { function: function.clone(), spread: *spread };
+    terminal::change(resume, None, &session).await
 }
 #[cfg(test)]
 mod tests {

@@ -1,21 +1,13 @@
 //! `comeback retry` and `comeback cancel`: retry waiting events now, or dead-letter them.
 
-use std::cell::OnceCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use comeback_engine::RequestKind;
 use comeback_operate::function::FunctionName;
-use comeback_operate::operator_line::Activity;
 use comeback_operate::pauses::read_text;
-use comeback_operate::request::follow::Watch;
 use comeback_operate::request::withdraw::WithdrawRequests;
-use comeback_operate::request::{
-    DEFAULT_WITHIN, RequestEvents, RequestPlan, Requested, read_error, read_key, read_within,
-};
-
-use comeback_operate::{Change, Failure, Operator, Performed};
+use comeback_operate::request::{DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -49,21 +41,15 @@ struct Events {
 }
 
 impl Events {
-    fn request(
-        &self,
-        operator: Operator,
-        kind: RequestKind,
-        within: Duration,
-        why: Option<&String>,
-    ) -> RequestEvents {
+    fn request(&self, kind: RequestKind, within: Duration, why: Option<&String>) -> RequestEvents {
         let Self { function, error, key, .. } = self;
         let (function, error, keys) = (function.clone(), error.clone(), key.clone());
-        RequestEvents { operator, kind, within, function, error, keys, why: why.cloned() }
+        RequestEvents { kind, within, function, error, keys, why: why.cloned() }
     }
 
     async fn withdraw(&self, kind: RequestKind, session: &Session) -> Result<(), CommandFailure> {
-        let (operator, function) = (session.operator(), self.function.clone());
-        terminal::change(WithdrawRequests { operator, function, kind }, None, session).await
+        let function = self.function.clone();
+        terminal::change(WithdrawRequests { function, kind }, None, session).await
     }
 }
 
@@ -96,48 +82,13 @@ pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Resul
     if *withdraw {
         return events.withdraw(RequestKind::Retry, &session).await;
     }
-    let (operator, within) = (session.operator(), within.unwrap_or(DEFAULT_WITHIN));
-    let retries = events.request(operator.clone(), RequestKind::Retry, within, why.as_ref());
-    let requested = Rc::default();
-    let change = Watched { retries, requested: Rc::clone(&requested) };
-    terminal::change(change, Some(*dry_run), &session).await?;
-    match requested.get().filter(|_| *watch) {
-        None => Ok(()),
-        Some(None) => session.say("Nothing to watch: the handler's log does not say which events wait.\n"),
-        Some(Some(watch)) => watch.follow(&operator, |line| session.say(&(coloured(&line) + "\n"))).await,
-    }
-}
-
-/// Requests retries, and keeps a [`Watch`] for following them.
-struct Watched {
-    retries: RequestEvents,
-    /// The watch that follows the requested retries. Empty until the retries have been requested; `None` if the
-    /// handler's log does not say which events are waiting.
-    requested: Rc<OnceCell<Option<Watch>>>,
-}
-
-impl Change for Watched {
-    type Plan = RequestPlan;
-    type Done = Requested;
-
-    async fn plan(&self) -> Result<RequestPlan, Failure> {
-        self.retries.plan().await
-    }
-
-    async fn perform(&self, plan: &RequestPlan) -> Result<Performed<RequestPlan, Requested>, Failure> {
-        let performed = self.retries.perform(plan).await?;
-        if let Performed::Done(requested, _) = &performed {
-            self.requested.get_or_init(|| requested.watch());
-        }
-        Ok(performed)
-    }
-
-    fn operator(&self) -> &Operator {
-        self.retries.operator()
-    }
-
-    fn activity(&self, done: &Requested) -> Option<Activity> {
-        self.retries.activity(done)
+    let within = within.unwrap_or(DEFAULT_WITHIN);
+    let retries = events.request(RequestKind::Retry, within, why.as_ref());
+    let requested = terminal::changed(retries, Some(*dry_run), &session).await?;
+    let Some(requested) = requested.filter(|_| *watch) else { return Ok(()) };
+    match requested.watch() {
+        None => session.say("Nothing to watch: the handler's log does not say which events wait.\n"),
+        Some(watch) => watch.follow(&session.operator(), |line| session.say(&(coloured(&line) + "\n"))).await,
     }
 }
 
@@ -171,7 +122,7 @@ pub(crate) async fn cancel(arguments: &CancelArguments, session: Session) -> Res
     if *withdraw {
         return events.withdraw(RequestKind::Cancel, &session).await;
     }
-    let cancel = events.request(session.operator(), RequestKind::Cancel, Duration::ZERO, why.as_ref());
+    let cancel = events.request(RequestKind::Cancel, Duration::ZERO, why.as_ref());
     terminal::change(cancel, Some(*dry_run), &session).await
 }
 

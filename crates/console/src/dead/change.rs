@@ -168,24 +168,17 @@ impl Change {
     }
 
     /// Returns the requested change. Fails if the form was not made from the newest scan.
-    fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Asked, Failure> {
+    fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Box<dyn Asked>, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
         let chosen = Chosen::Selected(snapshot, wanted.selection.clone());
         if self.is_discard {
             let export = console.dead.folder().join(&wanted.export);
-            return Ok(Asked::new(move |operator| Discard { operator, chosen, export, pace, limit: None }));
+            return Ok(Box::new(Discard { chosen, export, pace, limit: None }));
         }
         let retarget = wanted.retarget.clone();
-        Ok(Asked::new(move |operator| Redrive {
-            operator,
-            chosen,
-            retarget,
-            payload: None,
-            pace,
-            limit: None,
-        }))
+        Ok(Box::new(Redrive { chosen, retarget, payload: None, pace, limit: None }))
     }
 
     /// Returns the command that makes the same change, with `--dry-run` if it may also select other dead-letters.

@@ -47,9 +47,9 @@ struct Plan {
     command: Option<String>,
 }
 
-fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result<Asked, Failure> {
+fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result<Box<dyn Asked>, Failure> {
     let chosen = Chosen::Selected(console.dead.snapshot_of(Some(scan))?, Selection::one(id));
-    Ok(Asked::new(|operator| Redrive { payload: Some(payload), ..Redrive::new(operator, chosen) }))
+    Ok(Box::new(Redrive { payload: Some(payload), ..Redrive::new(chosen) }))
 }
 
 /// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive

@@ -203,9 +203,9 @@ fn command(file: &str, console: &Console) -> String {
     console.command(CommandName::Import, [path])
 }
 
-fn asked(file: &str, console: &Console) -> Asked {
+fn asked(file: &str, console: &Console) -> Box<dyn Asked> {
     let file = console.dead.folder().join(file);
-    Asked::new(|operator| Import { operator, file, pace: Pace::FILE })
+    Box::new(Import { file, pace: Pace::FILE })
 }
 
 #[cfg(test)]

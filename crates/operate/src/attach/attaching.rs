@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::attach::attachment::{Attachment, ListOwner};
-use crate::attach::grant::ROLE_CHARACTERS;
 use crate::attach::kept;
 use crate::attach::step::{FunctionPlan, Step};
-use crate::aws::InvokeSettings;
+use crate::aws::{InvokeSettings, MOST_TAGS, ROLE_CHARACTERS};
 use crate::command::CommandName;
 use crate::deployment::DeploymentName;
 use crate::deployment::queue::CustomerKey;
@@ -196,7 +195,7 @@ impl Attachment {
         });
         let there: BTreeSet<&String> =
             self.target.tags.keys().filter(|key| !key.starts_with("aws:")).chain(kept.flatten()).collect();
-        kept::TAGS.saturating_sub(there.len())
+        MOST_TAGS.saturating_sub(there.len())
     }
 
     /// Step 1 of docs/attach.md: lets the function's role send to the retry queue. The doctor's checks CB105 and CB106

@@ -7,10 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// IAM's limit on the total size of a role's inline policies, in characters. Source: "IAM and AWS STS quotas" in the
-/// AWS IAM User Guide.
-pub(crate) const ROLE_CHARACTERS: usize = 10_240;
-
 /// A policy statement: the allowed actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 

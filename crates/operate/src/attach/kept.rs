@@ -20,9 +20,6 @@ const DEFAULT: &str = "default";
 /// The tag value for a function that had no on-failure destination.
 const NONE: &str = "none";
 
-/// The maximum number of tags that Lambda allows on a function.
-pub const TAGS: usize = 50;
-
 /// The tags that store the current settings of the target's qualifier.
 pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();

@@ -23,8 +23,6 @@ use crate::text::{Piece, Text, quoted};
 /// A change that attaches functions to a deployment, or detaches them from it.
 #[derive(Clone, Debug)]
 pub struct RouteFailures {
-    /// The operator who makes the change, and the deployment to change.
-    pub operator: Operator,
     /// The functions to attach or detach.
     pub functions: Vec<FunctionName>,
     /// The direction of the change: attach or detach.
@@ -258,26 +256,22 @@ impl Change for RouteFailures {
 
     /// For a single function, fails if the change cannot be planned. For several functions, the plan records a failure
     /// for each function whose change cannot be planned.
-    async fn plan(&self) -> Result<AttachPlan, Failure> {
-        self.operator.interrupt.or(self.read()).await
+    async fn plan(&self, operator: &Operator) -> Result<AttachPlan, Failure> {
+        operator.interrupt.or(self.read(operator)).await
     }
 
-    async fn perform(&self, plan: &AttachPlan) -> Result<Performed<AttachPlan, Attached>, Failure> {
+    async fn perform(&self, operator: &Operator, plan: &AttachPlan) -> Result<Performed<Self>, Failure> {
         // Another operator may have changed the account after the first plan was made.
-        let mut now = self.plan().await?;
+        let mut now = self.plan(operator).await?;
         if now.identity() != plan.identity() {
             return Ok(Performed::Outdated(now));
         }
-        let result = match self.make(&mut now).await {
-            Ok(()) => self.check(&mut now).await,
+        let result = match make(operator, &mut now).await {
+            Ok(()) => self.check(operator, &mut now).await,
             Err(failure) => Err(failure),
         };
         let end = result.and_then(|()| now.end());
         Ok(Performed::Done(Attached { plan: now }, end))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Attached) -> Option<Activity> {
@@ -295,14 +289,13 @@ impl Change for RouteFailures {
 impl RouteFailures {
     /// Reads the account and plans the changes. The plan for each function assumes that the earlier functions are
     /// already on the allow-list. Every call reads the account again, so a new plan reflects all changes made so far.
-    async fn read(&self) -> Result<AttachPlan, Failure> {
-        let operator = &self.operator;
+    async fn read(&self, operator: &Operator) -> Result<AttachPlan, Failure> {
         let deployment = operator.deployment().await?;
         let (mut functions, mut listed) = (Vec::new(), Vec::new());
         for function in &self.functions {
             let read = Attachment::read(&operator.account, deployment.clone(), function).await;
             let plan = match read.map(|attachment| attachment.beside(&listed)) {
-                Ok(attachment) => self.plan_of(&attachment).await,
+                Ok(attachment) => self.plan_of(operator, &attachment).await,
                 Err(failure) => Err(failure),
             };
             let is_listed = |step: &Step| matches!(step, Step::List(_, true));
@@ -316,123 +309,32 @@ impl RouteFailures {
         }
     }
 
-    async fn plan_of(&self, attachment: &Attachment) -> Result<FunctionPlan, Failure> {
+    async fn plan_of(&self, operator: &Operator, attachment: &Attachment) -> Result<FunctionPlan, Failure> {
         let at_once = match self.route {
             Route::Attach { may_move } => return attachment.attach(may_move),
             Route::Detach { at_once } => at_once,
         };
-        let (deployment, now) = (&attachment.deployment, self.operator.now());
-        let pauses = read_pauses(&self.operator.account, deployment).await?.unwrap_or_default();
+        let (deployment, now) = (&attachment.deployment, operator.now());
+        let pauses = read_pauses(&operator.account, deployment).await?.unwrap_or_default();
         check_not_paused(&OpenPause::all_of(&pauses, now), &attachment.target, deployment)?;
-        attachment.detach(&Leaving::read(&self.operator, attachment, at_once).await?)
-    }
-
-    /// Performs the steps in three parts: each function's steps before the edit of the allow-list, a single edit of the
-    /// list for all functions, and each function's remaining steps. If a step fails for a function, that function's
-    /// remaining steps are skipped.
-    async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
-        self.make_each(plan, |plan| plan.around_list().0).await?;
-        let mut places: Vec<SettingPlace> = Vec::new();
-        for (place, ..) in plan.list_edits() {
-            if !places.contains(place) {
-                places.push(place.clone());
-            }
-        }
-        for place in places {
-            self.edit_list(plan, &place).await?;
-        }
-        self.make_each(plan, |plan| plan.around_list().1).await
-    }
-
-    async fn make_each(
-        &self,
-        plan: &mut AttachPlan,
-        steps: impl Fn(&FunctionPlan) -> &[Step],
-    ) -> Result<(), Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
-        for part in &mut plan.functions {
-            let Ok(plan) = &part.plan else { continue };
-            let mut failed = None;
-            for step in steps(plan) {
-                if interrupt.is_raised() {
-                    return Err(interrupted());
-                }
-                match step.make(account, &plan.target, interrupt).await {
-                    Ok(()) => {
-                        part.steps_made += 1;
-                        self.report(step, &plan.target);
-                    }
-                    Err(failure @ Failure::Interrupted(_)) => return Err(failure),
-                    Err(failure) => {
-                        failed = Some(failure);
-                        break;
-                    }
-                }
-            }
-            if let Some(failure) = failed {
-                part.plan = Err(failure);
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes the allow-list for all functions in a single edit, because CloudFormation accepts only one update at a
-    /// time.
-    async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
-        if interrupt.is_raised() {
-            return Err(Failure::interrupted("the allow-list was not changed; run the command again"));
-        }
-        let edits: Vec<(String, bool)> = plan
-            .list_edits()
-            .filter(|(of, ..)| *of == place)
-            .map(|(_, arn, is_listed)| (arn.to_owned(), is_listed))
-            .collect();
-        let apply = |list: &str| {
-            edits.iter().fold(list.to_owned(), |list, (arn, is_listed)| {
-                if *is_listed { list_with(&list, arn) } else { list_without(&list, arn) }
-            })
-        };
-        let edited = edit(account, place, &apply, interrupt).await;
-        if let Err(failure @ Failure::Interrupted(_)) = edited {
-            return Err(failure);
-        }
-        for part in &mut plan.functions {
-            let Ok(FunctionPlan { target, steps, .. }) = &part.plan else { continue };
-            let is_edit = |step: &&Step| matches!(step, Step::List(of, _) if of == place);
-            let Some(step) = steps.iter().find(is_edit) else { continue };
-            match &edited {
-                Ok(()) => {
-                    part.steps_made += 1;
-                    self.report(step, target);
-                }
-                Err(failure) => part.plan = Err(failure.clone()),
-            }
-        }
-        Ok(())
-    }
-
-    fn report(&self, step: &Step, target: &Target) {
-        for difference in step.differences(target) {
-            self.operator.follow.remark(&format!("  {}", difference.name()).into());
-        }
+        attachment.detach(&Leaving::read(operator, attachment, at_once).await?)
     }
 
     /// Waits until AWS shows the changes, because some changes take a while to become visible. Does not wait for
     /// functions with a failed step.
-    async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
-        let Operator { account, interrupt, .. } = &self.operator;
+    async fn check(&self, operator: &Operator, plan: &mut AttachPlan) -> Result<(), Failure> {
+        let Operator { account, interrupt, .. } = operator;
         if plan.planned().next().is_none() {
             return Ok(());
         }
         let settled = async {
-            let mut seen = self.read().await?;
+            let mut seen = self.read(operator).await?;
             for delay in delays() {
                 if seen.planned().all(|plan| plan.steps.is_empty()) {
                     break;
                 }
                 account.aws.sleep(delay).await;
-                seen = self.read().await?;
+                seen = self.read(operator).await?;
             }
             Ok::<_, Failure>(seen)
         };
@@ -451,6 +353,96 @@ impl RouteFailures {
             }
         }
         Ok(())
+    }
+}
+
+/// Performs the steps in three parts: each function's steps before the edit of the allow-list, a single edit of the
+/// list for all functions, and each function's remaining steps. If a step fails for a function, that function's
+/// remaining steps are skipped.
+async fn make(operator: &Operator, plan: &mut AttachPlan) -> Result<(), Failure> {
+    make_each(operator, plan, |plan| plan.around_list().0).await?;
+    let mut places: Vec<SettingPlace> = Vec::new();
+    for (place, ..) in plan.list_edits() {
+        if !places.contains(place) {
+            places.push(place.clone());
+        }
+    }
+    for place in places {
+        edit_list(operator, plan, &place).await?;
+    }
+    make_each(operator, plan, |plan| plan.around_list().1).await
+}
+
+async fn make_each(
+    operator: &Operator,
+    plan: &mut AttachPlan,
+    steps: impl Fn(&FunctionPlan) -> &[Step],
+) -> Result<(), Failure> {
+    let Operator { account, interrupt, .. } = operator;
+    for part in &mut plan.functions {
+        let Ok(plan) = &part.plan else { continue };
+        let mut failed = None;
+        for step in steps(plan) {
+            if interrupt.is_raised() {
+                return Err(interrupted());
+            }
+            match step.make(account, &plan.target, interrupt).await {
+                Ok(()) => {
+                    part.steps_made += 1;
+                    report(operator, step, &plan.target);
+                }
+                Err(failure @ Failure::Interrupted(_)) => return Err(failure),
+                Err(failure) => {
+                    failed = Some(failure);
+                    break;
+                }
+            }
+        }
+        if let Some(failure) = failed {
+            part.plan = Err(failure);
+        }
+    }
+    Ok(())
+}
+
+/// A single edit changes the list for all functions, because CloudFormation accepts only one update at a time.
+async fn edit_list(operator: &Operator, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
+    let Operator { account, interrupt, .. } = operator;
+    if interrupt.is_raised() {
+        return Err(Failure::interrupted("the allow-list was not changed; run the command again"));
+    }
+    let edits: Vec<(String, bool)> = plan
+        .list_edits()
+        .filter(|(of, ..)| *of == place)
+        .map(|(_, arn, is_listed)| (arn.to_owned(), is_listed))
+        .collect();
+    let apply = |list: &str| {
+        edits.iter().fold(list.to_owned(), |list, (arn, is_listed)| {
+            if *is_listed { list_with(&list, arn) } else { list_without(&list, arn) }
+        })
+    };
+    let edited = edit(account, place, &apply, interrupt).await;
+    if let Err(failure @ Failure::Interrupted(_)) = edited {
+        return Err(failure);
+    }
+    for part in &mut plan.functions {
+        let Ok(FunctionPlan { target, steps, .. }) = &part.plan else { continue };
+        let is_edit = |step: &&Step| matches!(step, Step::List(of, _) if of == place);
+        let Some(step) = steps.iter().find(is_edit) else { continue };
+        match &edited {
+            Ok(()) => {
+                part.steps_made += 1;
+                report(operator, step, target);
+            }
+            Err(failure) => part.plan = Err(failure.clone()),
+        }
+    }
+    Ok(())
+}
+
+fn report(operator: &Operator, step: &Step, target: &Target) {
+    for difference in step.differences(target) {
+        operator.follow.remark(&format!("  {}", difference.name()).into());
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::attach::attachment::{Attachment, ListOwner};
 use crate::attach::leaving::Leaving;
 use crate::attach::step::{FunctionPlan, Step};
-use crate::attach::{AttachPlan, Attached, Route, RouteFailures, kept};
+use crate::attach::{AttachPlan, Route, RouteFailures, kept};
 use crate::aws::simulated::{Function, Sample, SimulatedAws, function_arn, policy, queue_arn};
 use crate::aws::{InvokeSettings, Key, MetricAlarm, Verdict, WatchedMetric};
 use crate::change::tests::plain;
@@ -61,41 +61,43 @@ fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
 
-fn to_attach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
+fn to_attach(functions: &[&str]) -> RouteFailures {
     let functions = functions.iter().map(|function| function.parse().unwrap()).collect();
-    RouteFailures { operator: operator(aws), functions, route: Route::Attach { may_move: false } }
+    RouteFailures { functions, route: Route::Attach { may_move: false } }
 }
 
-fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
-    RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(aws, functions) }
+fn to_detach(functions: &[&str]) -> RouteFailures {
+    RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(functions) }
 }
 
-async fn carry_out(
-    change: &impl Change<Plan = AttachPlan, Done = Attached>,
-) -> (AttachPlan, Result<(), Failure>) {
-    let plan = change.plan().await.unwrap_or_else(|failure| panic!("{failure}"));
+async fn carry_out(aws: &SimulatedAws, change: &RouteFailures) -> (AttachPlan, Result<(), Failure>) {
+    carry_out_by(&operator(aws), change).await
+}
+
+async fn carry_out_by(operator: &Operator, change: &RouteFailures) -> (AttachPlan, Result<(), Failure>) {
+    let plan = change.plan(operator).await.unwrap_or_else(|failure| panic!("{failure}"));
     if plan.question().is_none() {
         let end = plan.end();
         return (plan, end);
     }
-    match change.perform(&plan).await {
+    match change.perform(operator, &plan).await {
         Ok(Performed::Done(_, end)) => (plan, end),
         other => panic!("{other:?}"),
     }
 }
 
 async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
-    let (plan, end) = carry_out(&to_attach(aws, &[function])).await;
+    let (plan, end) = carry_out(aws, &to_attach(&[function])).await;
     assert_eq!(end, Ok(()));
     plan
 }
 
 /// Detaches a function in two runs an hour apart. Returns the plan of the second run.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
-    let (_, end) = carry_out(&to_detach(aws, &[function])).await;
+    let (_, end) = carry_out(aws, &to_detach(&[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");
     aws.advance(HOUR);
-    let (plan, end) = carry_out(&to_detach(aws, &[function])).await;
+    let (plan, end) = carry_out(aws, &to_detach(&[function])).await;
     assert_eq!(end, Ok(()));
     plan
 }
@@ -138,7 +140,7 @@ fn snapshot(aws: &SimulatedAws) -> Snapshot {
 #[tokio::test]
 async fn plain_function_is_attached_in_a_safe_order() {
     let aws = sample();
-    let plan = to_attach(&aws, &["orders"]).plan().await.unwrap();
+    let plan = to_attach(&["orders"]).plan(&operator(&aws)).await.unwrap();
     let description =
         "note: after this, 3785 of the 4096 bytes for the handler's environment variables are free";
     let expected = format!(
@@ -182,18 +184,22 @@ async fn plain_function_is_attached_in_a_safe_order() {
 async fn attached_function_is_detached_once_its_events_have_left() {
     let aws = sample();
     let before = snapshot(&aws);
-    let change = to_attach(&aws, &["orders"]);
-    let plan = change.plan().await.unwrap();
-    let Ok(Performed::Done(attached, Ok(()))) = change.perform(&plan).await else { panic!("it is attached") };
+    let change = to_attach(&["orders"]);
+    let plan = change.plan(&operator(&aws)).await.unwrap();
+    let Ok(Performed::Done(attached, Ok(()))) = change.perform(&operator(&aws), &plan).await else {
+        panic!("it is attached")
+    };
     assert_eq!(plain(&attached), "Done. The changes were made and verified.\n");
     assert_eq!(serde_json::to_value(&attached).unwrap()["functions"][0]["done"], true);
-    let again = change.plan().await.unwrap();
+    let again = change.plan(&operator(&aws)).await.unwrap();
     assert_eq!((again.question(), again.end()), (None, Ok(())));
     assert_eq!(plain(&again), "orders is attached; nothing to change\n");
 
-    let change = to_detach(&aws, &["orders"]);
-    let plan = change.plan().await.unwrap();
-    let Ok(Performed::Done(detached, Err(Failure::Undone(why)))) = change.perform(&plan).await else {
+    let change = to_detach(&["orders"]);
+    let plan = change.plan(&operator(&aws)).await.unwrap();
+    let Ok(Performed::Done(detached, Err(Failure::Undone(why)))) =
+        change.perform(&operator(&aws), &plan).await
+    else {
         panic!("invocations may be running")
     };
     assert_eq!(plain(&detached), "Not finished. The changes so far were made and verified.\n");
@@ -202,14 +208,14 @@ async fn attached_function_is_detached_once_its_events_have_left() {
                 longer; run the command again later, or use --now: the allow-list will be empty, so waiting events of \
                 orders are kept until another function is attached, then dead-lettered as target_not_allowed";
     assert_eq!(why.to_string(), said);
-    let early = change.plan().await.unwrap();
+    let early = change.plan(&operator(&aws)).await.unwrap();
     assert_eq!((early.question(), early.end().unwrap_err().to_string()), (None, said.to_owned()));
     assert!(aws.state().functions[Sample::HANDLER].configuration.variables["TARGET_FUNCTIONS"].contains(ARN));
 
     aws.advance(HOUR);
-    assert_eq!(carry_out(&change).await.1, Ok(()));
+    assert_eq!(carry_out(&aws, &change).await.1, Ok(()));
     assert_eq!(snapshot(&aws), before);
-    let again = change.plan().await.unwrap();
+    let again = change.plan(&operator(&aws)).await.unwrap();
     assert_eq!((plain(&again), again.end()), ("orders is not attached; nothing to change\n".into(), Ok(())));
 }
 
@@ -220,7 +226,7 @@ async fn new_permission_is_waited_for() {
     attach(&aws, "orders").await;
     let aws = sample();
     aws.state().permissions_take = HOUR;
-    let end = carry_out(&to_attach(&aws, &["orders"])).await.1.unwrap_err().to_string();
+    let end = carry_out(&aws, &to_attach(&["orders"])).await.1.unwrap_err().to_string();
     let said =
         "lambda:PutFunctionEventInvokeConfig on orders: Lambda still says that role orders-role may not send";
     assert!(end.starts_with(said), "{end}");
@@ -275,7 +281,7 @@ async fn unreadable_key_does_not_block_detach() {
     let aws = encrypted();
     attach(&aws, "orders").await;
     aws.deny("kms:DescribeKey");
-    let refused = to_attach(&aws, &["orders"]).plan().await.unwrap_err().to_string();
+    let refused = to_attach(&["orders"]).plan(&operator(&aws)).await.unwrap_err().to_string();
     assert!(refused.starts_with("kms:DescribeKey on k-1: "), "{refused}");
     let notes = notes(&detach(&aws, "orders").await);
     assert!(notes[0].contains("which is unreadable: kms:DescribeKey on k-1: "), "{notes:?}");
@@ -408,7 +414,7 @@ async fn waiting_events_keep_the_allow_list_entry() {
     let aws = sample();
     let before = snapshot(&aws);
     attach(&aws, "orders").await;
-    carry_out(&to_detach(&aws, &["orders"])).await.1.unwrap_err();
+    carry_out(&aws, &to_detach(&["orders"])).await.1.unwrap_err();
     aws.advance(HOUR);
     let line = json!({
         "timestamp": aws.time(), "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": format!("{ARN}:$LATEST"),
@@ -416,10 +422,10 @@ async fn waiting_events_keep_the_allow_list_entry() {
         "due": "2030-01-01T00:00:00.000Z", "due_by": "policy", "delay": 60,
     });
     aws.state().log(Sample::LOG_GROUP, "a", line.to_string());
-    let end = carry_out(&to_detach(&aws, &["orders"])).await.1.unwrap_err().to_string();
+    let end = carry_out(&aws, &to_detach(&["orders"])).await.1.unwrap_err().to_string();
     assert!(end.contains("may still wait: 1 of its events is waiting, the last until 2030-"), "{end}");
-    let now = RouteFailures { route: Route::Detach { at_once: true }, ..to_detach(&aws, &["orders"]) };
-    let (plan, end) = carry_out(&now).await;
+    let now = RouteFailures { route: Route::Detach { at_once: true }, ..to_detach(&["orders"]) };
+    let (plan, end) = carry_out(&aws, &now).await;
     assert_eq!((snapshot(&aws), end), (before, Ok(())));
     let kept = "the allow-list will be empty, so waiting events of orders are kept until another function is \
                 attached, then dead-lettered as target_not_allowed";
@@ -450,15 +456,15 @@ async fn running_invocations_may_still_send_even_with_now() {
     let aws = sample();
     let before = snapshot(&aws);
     attach(&aws, "orders").await;
-    let now = RouteFailures { route: Route::Detach { at_once: true }, ..to_detach(&aws, &["orders"]) };
-    let end = carry_out(&now).await.1.unwrap_err().to_string();
+    let now = RouteFailures { route: Route::Detach { at_once: true }, ..to_detach(&["orders"]) };
+    let end = carry_out(&aws, &now).await.1.unwrap_err().to_string();
     let said = "orders: not finished: role orders-role keeps its permission to send until 20";
     assert!(end.starts_with(said), "{end}");
     let attachment = read(&aws, "orders").await;
     assert!(attachment.send_policy && !attachment.is_attached() && !attachment.deployment.allows(ARN));
-    assert_eq!(now.plan().await.unwrap().question(), None, "too early");
+    assert_eq!(now.plan(&operator(&aws)).await.unwrap().question(), None, "too early");
     aws.advance(HOUR);
-    assert_eq!(carry_out(&now).await.1, Ok(()));
+    assert_eq!(carry_out(&aws, &now).await.1, Ok(()));
     assert_eq!(snapshot(&aws), before);
 }
 
@@ -482,7 +488,7 @@ async fn function_that_was_attached_by_hand_gets_lambdas_defaults() {
     let aws = sample();
     attach(&aws, "orders").await;
     aws.function_named("orders").tags.clear();
-    let (plan, _) = carry_out(&to_detach(&aws, &["orders"])).await;
+    let (plan, _) = carry_out(&aws, &to_detach(&["orders"])).await;
     assert_eq!(notes(&plan).len(), 1);
     let after = snapshot(&aws);
     assert_eq!(after.invoke_settings, BTreeMap::new());
@@ -523,7 +529,7 @@ async fn destination_outside_the_account_needs_an_answer() {
         let settings = InvokeSettings { on_failure: Some(arn.into()), ..InvokeSettings::default() };
         aws.function_named("orders").invoke_settings.insert(None, settings);
         attach(&aws, "orders").await;
-        let question = to_detach(&aws, &["orders"]).plan().await.unwrap().question().unwrap();
+        let question = to_detach(&["orders"]).plan(&operator(&aws)).await.unwrap().question().unwrap();
         (question.text, question.in_person)
     };
     assert_eq!(question(FAILED).await, ("detach orders?".to_owned(), false));
@@ -628,20 +634,20 @@ fn function(qualifier: Option<&str>) -> String {
 
 /// Kills the command if it has not finished after `calls` calls to AWS.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
-    let change = to_attach(aws, &[name]);
-    let plan = change.plan().await.unwrap();
+    let change = to_attach(&[name]);
+    let plan = change.plan(&operator(aws)).await.unwrap();
     if plan.question().is_some() {
-        drop(aws.killed_after(calls, change.perform(&plan)).await);
+        drop(aws.killed_after(calls, change.perform(&operator(aws), &plan)).await);
     }
     // Waits for the stack's update, because CloudFormation refuses a second update during the first.
     aws.advance(Duration::from_secs(60));
 }
 
 async fn detach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
-    let change = to_detach(aws, &[name]);
-    let plan = change.plan().await.unwrap();
+    let change = to_detach(&[name]);
+    let plan = change.plan(&operator(aws)).await.unwrap();
     if plan.question().is_some() {
-        drop(aws.killed_after(calls, change.perform(&plan)).await);
+        drop(aws.killed_after(calls, change.perform(&operator(aws), &plan)).await);
     }
     aws.advance(Duration::from_secs(60));
 }
@@ -694,13 +700,13 @@ proptest! {
             let before = snapshot(&aws);
             attach(&aws, &name).await;
             detach_killed(&aws, &name, killed).await;
-            carry_out(&to_detach(&aws, &[&name])).await.1.unwrap_err();
+            carry_out(&aws, &to_detach(&[&name])).await.1.unwrap_err();
             let detached = read(&aws, &name).await;
             assert!(!detached.is_attached());
             assert!(detached.deployment.allows(ARN), "waiting events can still be retried");
             aws.advance(HOUR);
             detach_killed(&aws, &name, killed_again).await;
-            assert_eq!(carry_out(&to_detach(&aws, &[&name])).await.1, Ok(()));
+            assert_eq!(carry_out(&aws, &to_detach(&[&name])).await.1, Ok(()));
             assert_eq!(snapshot(&aws), before);
         });
     }
@@ -712,8 +718,8 @@ proptest! {
             attach(&aws, &name).await;
             let alarms = snapshot(&aws).alarms;
             attach(&aws, "orders:9").await;
-            let change = RouteFailures { route: Route::Detach { at_once }, ..to_detach(&aws, &["orders:9"]) };
-            assert_eq!(carry_out(&change).await.1, Ok(()));
+            let change = RouteFailures { route: Route::Detach { at_once }, ..to_detach(&["orders:9"]) };
+            assert_eq!(carry_out(&aws, &change).await.1, Ok(()));
             let one = read(&aws, &name).await;
             assert!(one.is_attached() && one.attached().all(|it| it != Some("9")));
             assert!(one.allow_sending() == Ok(None) && one.allow_invoking() == Ok(None));

@@ -22,8 +22,6 @@ use crate::text::{Text, quoted};
 /// A change that writes dead-letters to a new file. It deletes each one once its line is on disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
-    /// The operator who makes the change, and the deployment to change.
-    pub operator: Operator,
     /// The dead-letters to discard.
     pub chosen: Chosen,
     /// The path of the file to create. It must not exist yet.
@@ -58,7 +56,7 @@ impl Change for Discard {
     type Plan = DiscardPlan;
     type Done = Discarded;
 
-    async fn plan(&self) -> Result<DiscardPlan, Failure> {
+    async fn plan(&self, operator: &Operator) -> Result<DiscardPlan, Failure> {
         let export = self.export.display().to_string();
         if self.export.exists() {
             return Err(Failure::refused(format!(
@@ -66,22 +64,18 @@ impl Change for Discard {
                 shown(&export)
             )));
         }
-        let deployment = self.operator.deployment().await?;
-        let snapshot = self.chosen.snapshot(&self.operator, &deployment, None).await?;
+        let deployment = operator.deployment().await?;
+        let snapshot = self.chosen.snapshot(operator, &deployment, None).await?;
         let picked = Picked::of(&self.chosen, snapshot, |_| None, (self.pace, self.limit))?;
         Ok(DiscardPlan { plan: picked, outcome: None, discarded: 0, export })
     }
 
-    async fn perform(&self, plan: &DiscardPlan) -> Result<Performed<DiscardPlan, Discarded>, Failure> {
+    async fn perform(&self, operator: &Operator, plan: &DiscardPlan) -> Result<Performed<Self>, Failure> {
         let file = NewFile::create(&self.export)?;
-        let acted = act(&self.operator, &plan.plan, &file, "discarded").await?;
+        let acted = act(operator, &plan.plan, &file, "discarded").await?;
         let result = acted.result();
         let (discarded, export, is_empty) = (acted.outcome.done, plan.export.clone(), file.is_empty());
         Ok(Performed::Done(Discarded { acted, discarded, export, is_empty }, result))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Discarded) -> Option<Activity> {
@@ -154,19 +148,13 @@ mod tests {
     use crate::dead::filter::Filter;
     use crate::dead::samples::{Dead, event, unknown};
 
-    fn discard(operator: Operator, export: &Path) -> Discard {
+    fn discard(export: &Path) -> Discard {
         let export = export.to_owned();
-        Discard {
-            operator,
-            chosen: Chosen::matching(Filter::default()),
-            export,
-            pace: Pace(500.0),
-            limit: None,
-        }
+        Discard { chosen: Chosen::matching(Filter::default()), export, pace: Pace(500.0), limit: None }
     }
 
-    async fn run(discard: &Discard) -> (Discarded, Result<(), Failure>) {
-        match discard.perform(&discard.plan().await.unwrap()).await {
+    async fn run(operator: &Operator, discard: &Discard) -> (Discarded, Result<(), Failure>) {
+        match discard.perform(operator, &discard.plan(operator).await.unwrap()).await {
             Ok(Performed::Done(done, result)) => (done, result),
             other => panic!("{other:?}"),
         }
@@ -181,12 +169,12 @@ mod tests {
         let dead = Dead::with([event("Timeout"), unknown()]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("all.jsonl");
-        let discard = discard(dead.operator(), &path);
-        let plan = discard.plan().await.unwrap();
+        let discard = discard(&path);
+        let plan = discard.plan(&dead.operator()).await.unwrap();
         let question = format!("write 2 dead-letters to {} and delete them from the queue?", path.display());
         assert_eq!(plan.question(), Some(Question::new(question)));
         assert!(!path.exists());
-        let (done, result) = run(&discard).await;
+        let (done, result) = run(&dead.operator(), &discard).await;
         let said =
             format!("discarded 2 dead-letters; `comeback dead import {}` brings them back\n", path.display());
         assert_eq!((plain(&done), result, dead.depth().total(), lines(&path)), (said, Ok(()), 0, 2));
@@ -198,7 +186,7 @@ mod tests {
     async fn a_file_that_exists_is_refused_before_anything_is_read() {
         let dead = Dead::with([event("Timeout")]);
         let file = tempfile::NamedTempFile::new().unwrap();
-        let failure = discard(dead.operator(), file.path()).plan().await.unwrap_err();
+        let failure = discard(file.path()).plan(&dead.operator()).await.unwrap_err();
         assert!(
             failure.to_string().ends_with(": the file exists and is not overwritten; choose another name")
         );
@@ -227,8 +215,8 @@ mod tests {
                     aws.deny("sqs:DeleteMessage");
                 }
             });
-            let discard = Discard { pace: Pace(50.0), ..discard(operator, &path) };
-            let (done, _) = run(&discard).await;
+            let discard = Discard { pace: Pace(50.0), ..discard(&path) };
+            let (done, _) = run(&operator, &discard).await;
             let not_deleted = done.acted.outcome.not_deleted.as_ref().map_or(0, |it| it.count);
             let left: u64 = done.acted.outcome.left.values().sum();
             assert_eq!((done.discarded, not_deleted, left), (1, in_file - 1, 51 - in_file));
@@ -242,12 +230,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dead-letters.jsonl");
         dead.aws.deny("sqs:DeleteMessage");
-        let discard = discard(dead.operator(), &path);
-        let plan = discard.plan().await.unwrap();
-        assert!(discard.perform(&plan).await.is_err());
+        let discard = discard(&path);
+        let plan = discard.plan(&dead.operator()).await.unwrap();
+        assert!(discard.perform(&dead.operator(), &plan).await.is_err());
         assert!(!path.exists());
         dead.aws.allow("sqs:DeleteMessage");
-        assert_eq!(run(&discard).await.0.discarded, 1);
+        assert_eq!(run(&dead.operator(), &discard).await.0.discarded, 1);
         assert!(path.exists());
     }
 }

@@ -26,8 +26,6 @@ use crate::shown::shown;
 /// A change that sends the dead-letters in a file back to the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The operator who makes the change, and the deployment to change.
-    pub operator: Operator,
     /// The file to import. A second file, at the same path plus `.done`, records the dead-letters already imported.
     pub file: PathBuf,
     /// The maximum rate of the import.
@@ -129,6 +127,7 @@ impl Import {
     /// was sent, even if a later send fails.
     async fn send_all(
         &self,
+        operator: &Operator,
         plan: &ImportPlan,
         (journal, imported): (&mut Journal, &HashSet<String>),
         outcome: &mut DeadLetterOutcome,
@@ -146,8 +145,8 @@ impl Import {
             if ids.is_empty() {
                 return Ok(());
             }
-            let (begin, count) = (self.operator.now(), ids.len() as u64);
-            let answers = send(&self.operator, (&plan.url, "dead-letter queue"), messages).await;
+            let (begin, count) = (operator.now(), ids.len() as u64);
+            let answers = send(operator, (&plan.url, "dead-letter queue"), messages).await;
             let (mut accepted, mut end) = (Vec::new(), None);
             for (id, answer) in ids.into_iter().zip(answers) {
                 let Err(NotDone { why, for_all, .. }) = answer else {
@@ -160,11 +159,11 @@ impl Import {
             outcome.done += accepted.len() as u64;
             journal.add(&accepted)?;
             let (done, of) = (outcome.done, Some(plan.dead_letters));
-            self.operator.follow.progress(Progress { done, of, unit: "dead-letters" });
+            operator.follow.progress(Progress { done, of, unit: "dead-letters" });
             match end {
                 Some(why) if outcome.done == 0 => return Err(Failure::could_not(why)),
                 Some(_) => return Ok(()),
-                None if self.pace.rest(&self.operator, begin, count).await => {}
+                None if self.pace.rest(operator, begin, count).await => {}
                 None => return Err(Failure::interrupted("")),
             }
         }
@@ -175,15 +174,15 @@ impl Change for Import {
     type Plan = ImportPlan;
     type Done = Imported;
 
-    async fn plan(&self) -> Result<ImportPlan, Failure> {
+    async fn plan(&self, operator: &Operator) -> Result<ImportPlan, Failure> {
         let record = Record::of(&self.journal())?;
         let count = count(&self.file, &record.ids)?;
-        self.plan_for(&self.operator.deployment().await?, &record, &count)
+        self.plan_for(&operator.deployment().await?, &record, &count)
     }
 
     /// Sends nothing if the file or its `.done` file has changed since the plan was made.
-    async fn perform(&self, plan: &ImportPlan) -> Result<Performed<ImportPlan, Imported>, Failure> {
-        let deployment = self.operator.deployment().await?;
+    async fn perform(&self, operator: &Operator, plan: &ImportPlan) -> Result<Performed<Self>, Failure> {
+        let deployment = operator.deployment().await?;
         let (mut journal, record) = Journal::open(&plan.journal)?;
         let now = self.plan_for(&deployment, &record, &count(&self.file, &record.ids)?)?;
         if now != *plan {
@@ -193,7 +192,7 @@ impl Change for Import {
             journal.begin(&deployment.dead_letter_queue.arn)?;
         }
         let mut outcome = DeadLetterOutcome::default();
-        let sent = self.send_all(plan, (&mut journal, &record.ids), &mut outcome).await;
+        let sent = self.send_all(operator, plan, (&mut journal, &record.ids), &mut outcome).await;
         let summary = outcome.summary("imported");
         let result = match sent {
             Err(Failure::Interrupted(_)) => Err(Failure::interrupted(summary)),
@@ -204,10 +203,6 @@ impl Change for Import {
         };
         let plan = ImportPlan { imported: outcome.done, left: outcome.left, ..now };
         Ok(Performed::Done(Imported { plan, is_whole: result.is_ok() }, result))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Imported) -> Option<Activity> {
@@ -345,17 +340,23 @@ mod tests {
         }
 
         fn import(&self) -> Import {
-            Import { operator: self.dead.operator(), file: self.file(), pace: Pace(500.0) }
+            Import { file: self.file(), pace: Pace(500.0) }
         }
 
         async fn plan(&self) -> Result<ImportPlan, String> {
             let folder = self.folder.path().display().to_string();
-            self.import().plan().await.map_err(|failure| failure.to_string().replace(&folder, ""))
+            self.import()
+                .plan(&self.dead.operator())
+                .await
+                .map_err(|failure| failure.to_string().replace(&folder, ""))
         }
 
         async fn run(&self) -> Imported {
             let plan = self.plan().await.unwrap();
-            let Ok(Performed::Done(done, Ok(()))) = self.import().perform(&plan).await else { panic!() };
+            let Ok(Performed::Done(done, Ok(()))) = self.import().perform(&self.dead.operator(), &plan).await
+            else {
+                panic!()
+            };
             done
         }
     }
@@ -397,7 +398,11 @@ mod tests {
             }
             None
         });
-        let Ok(Performed::Done(done, Err(failure))) = setting.import().perform(&plan).await else { panic!() };
+        let Ok(Performed::Done(done, Err(failure))) =
+            setting.import().perform(&setting.dead.operator(), &plan).await
+        else {
+            panic!()
+        };
         let failed = failure.to_string();
         assert!(failed.starts_with("imported 1 dead-letter; ") && failed.contains("line 2"), "{failed}");
         assert_eq!((done.plan.imported, failure.exit_code()), (1, 1));
@@ -471,12 +476,15 @@ mod tests {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         let lock = Journal::open(&plan.journal).unwrap();
-        let Err(refused) = setting.import().perform(&plan).await else { panic!() };
+        let Err(refused) = setting.import().perform(&setting.dead.operator(), &plan).await else { panic!() };
         let path = setting.file().display().to_string();
         assert_eq!(refused.to_string(), format!("{path}.done: another import of this file is running"));
         drop(lock);
         setting.run().await;
-        let Ok(Performed::Outdated(now)) = setting.import().perform(&plan).await else { panic!() };
+        let Ok(Performed::Outdated(now)) = setting.import().perform(&setting.dead.operator(), &plan).await
+        else {
+            panic!()
+        };
         assert_eq!((now.dead_letters, now.before, setting.dead.depth().visible), (0, 1, 1));
     }
 
@@ -485,7 +493,10 @@ mod tests {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         std::fs::write(setting.file(), format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
-        let Ok(Performed::Outdated(now)) = setting.import().perform(&plan).await else { panic!() };
+        let Ok(Performed::Outdated(now)) = setting.import().perform(&setting.dead.operator(), &plan).await
+        else {
+            panic!()
+        };
         assert_eq!((now.dead_letters, setting.dead.depth().visible), (2, 0));
     }
 
@@ -518,7 +529,7 @@ mod tests {
         let setting = Setting::with(LINE);
         let plan = setting.plan().await.unwrap();
         std::fs::create_dir(&plan.journal).unwrap();
-        let Err(failure) = setting.import().perform(&plan).await else { panic!() };
+        let Err(failure) = setting.import().perform(&setting.dead.operator(), &plan).await else { panic!() };
         assert!(failure.to_string().contains("dead-letters.jsonl.done: "), "{failure}");
         assert_eq!(setting.dead.depth().visible, 0);
     }

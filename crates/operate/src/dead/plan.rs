@@ -12,7 +12,7 @@ use crate::dead::groups::{Group, groups_table};
 use crate::dead::pace::Pace;
 use crate::dead::rules::RedriveRules;
 use crate::dead::scan::{Locked, Read, ScanEnd, counted_dead_letters};
-use crate::dead::snapshot::{Row, Selection, Snapshot};
+use crate::dead::snapshot::{MOST_NAMED, Row, Selection, Snapshot};
 use crate::deployment::Deployment;
 use crate::durations;
 use crate::failure::Failure;
@@ -22,9 +22,6 @@ use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text::Text;
-
-/// The maximum number of functions that a plan names.
-const MOST_NAMED: usize = 20;
 
 /// The dead-letters that an operator chose for a change.
 #[derive(Clone, Debug)]
@@ -318,9 +315,8 @@ mod tests {
     #[tokio::test]
     async fn plan_names_groups_and_skipped_dead_letters() {
         let dead = Dead::with([event("Timeout"), event("Timeout"), malformed()]);
-        let redrive =
-            Redrive { limit: Some(1), ..Redrive::new(dead.operator(), Chosen::matching(Filter::default())) };
-        let plan = redrive.plan().await.unwrap();
+        let redrive = Redrive { limit: Some(1), ..Redrive::new(Chosen::matching(Filter::default())) };
+        let plan = redrive.plan(&dead.operator()).await.unwrap();
         let expected = "\
 to redrive: about 1 dead-letter of 3, in about 0s
 (--limit; the filters match 2)
@@ -335,7 +331,7 @@ skipped: 1, which would be dead-lettered again as malformed_record
     #[tokio::test]
     async fn a_plan_without_dead_letters_has_nothing_to_do() {
         let dead = Dead::with([malformed()]);
-        let plan = Redrive::new(dead.operator(), Chosen::matching(Filter::default())).plan().await.unwrap();
+        let plan = Redrive::new(Chosen::matching(Filter::default())).plan(&dead.operator()).await.unwrap();
         assert_eq!((plain(&plan).lines().next(), plan.question()), (Some("nothing to redrive"), None));
     }
 

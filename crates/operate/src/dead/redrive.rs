@@ -26,8 +26,6 @@ use crate::text;
 /// A change that sends dead-letters to the retry queue. It deletes each one once SQS has accepted its copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
-    /// The operator who makes the change, and the deployment to change.
-    pub operator: Operator,
     /// The dead-letters to redrive.
     pub chosen: Chosen,
     /// The ARN of a function to invoke instead of the original one. `TARGET_FUNCTIONS` must allow it. `None` keeps
@@ -44,8 +42,8 @@ pub struct Redrive {
 
 impl Redrive {
     /// A redrive of dead-letters to their original functions, at the default pace and without a limit.
-    pub fn new(operator: Operator, chosen: Chosen) -> Self {
-        Self { operator, chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
+    pub fn new(chosen: Chosen) -> Self {
+        Self { chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
     /// Fails if the filter names a function that is not on the allow-list. The handler would dead-letter its events
@@ -110,11 +108,11 @@ impl Change for Redrive {
     type Plan = RedrivePlan;
     type Done = Redriven;
 
-    async fn plan(&self) -> Result<RedrivePlan, Failure> {
-        let deployment = self.operator.deployment().await?;
+    async fn plan(&self, operator: &Operator) -> Result<RedrivePlan, Failure> {
+        let deployment = operator.deployment().await?;
         let rules = RedriveRules::new(&deployment, self.retarget.as_deref(), self.payload.clone())?;
         self.check_target(&deployment)?;
-        let snapshot = self.chosen.snapshot(&self.operator, &deployment, Some(&rules)).await?;
+        let snapshot = self.chosen.snapshot(operator, &deployment, Some(&rules)).await?;
         let picked = Picked::of(&self.chosen, snapshot, |row| self.skips(row), (self.pace, self.limit))?;
         if self.payload.is_some() && picked.dead_letters > 1 {
             return Err(Failure::refused(format!(
@@ -125,19 +123,15 @@ impl Change for Redrive {
         Ok(RedrivePlan { plan: picked, outcome: None, redriven: 0, rules })
     }
 
-    async fn perform(&self, plan: &RedrivePlan) -> Result<Performed<RedrivePlan, Redriven>, Failure> {
+    async fn perform(&self, operator: &Operator, plan: &RedrivePlan) -> Result<Performed<Self>, Failure> {
         let RedrivePlan { plan: picked, rules, .. } = plan;
         if !picked.not_allowed.is_empty() {
             return Err(plan.refusal());
         }
-        let sending = Sending { operator: &self.operator, url: &picked.deployment().retry_queue.url, rules };
-        let acted = act(&self.operator, picked, &sending, "redrove").await?;
+        let sending = Sending { operator, url: &picked.deployment().retry_queue.url, rules };
+        let acted = act(operator, picked, &sending, "redrove").await?;
         let result = acted.result();
         Ok(Performed::Done(Redriven { redriven: acted.outcome.done, acted }, result))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Redriven) -> Option<Activity> {
@@ -243,26 +237,30 @@ mod tests {
         Dead::with((0..dead_letters).map(|_| event("Timeout")))
     }
 
-    async fn planned(redrive: &Redrive) -> RedrivePlan {
-        redrive.plan().await.unwrap()
+    async fn planned(dead: &Dead, redrive: &Redrive) -> RedrivePlan {
+        redrive.plan(&dead.operator()).await.unwrap()
     }
 
-    async fn run(redrive: &Redrive) -> (Redriven, Result<(), Failure>) {
-        let plan = planned(redrive).await;
-        match redrive.perform(&plan).await {
+    async fn run(dead: &Dead, redrive: &Redrive) -> (Redriven, Result<(), Failure>) {
+        run_by(&dead.operator(), redrive).await
+    }
+
+    async fn run_by(operator: &Operator, redrive: &Redrive) -> (Redriven, Result<(), Failure>) {
+        let plan = redrive.plan(operator).await.unwrap();
+        match redrive.perform(operator, &plan).await {
             Ok(Performed::Done(done, result)) => (done, result),
             other => panic!("{other:?}"),
         }
     }
 
-    fn all(dead: &Dead) -> Redrive {
-        Redrive::new(dead.operator(), Chosen::matching(Filter::default()))
+    fn all() -> Redrive {
+        Redrive::new(Chosen::matching(Filter::default()))
     }
 
     #[tokio::test]
     async fn dead_letters_start_over_and_leave_the_queue() {
         let dead = with(150);
-        let (done, result) = run(&all(&dead)).await;
+        let (done, result) = run(&dead, &all()).await;
         assert_eq!((plain(&done), result), ("redrove 150 dead-letters\n".into(), Ok(())));
         let retried = dead.retried();
         assert_eq!((dead.depth().total(), retried.len()), (0, 150));
@@ -273,10 +271,10 @@ mod tests {
     #[tokio::test]
     async fn plan_and_result_have_the_same_members() {
         let dead = with(2);
-        let redrive = all(&dead);
-        let plan = planned(&redrive).await;
+        let redrive = all();
+        let plan = planned(&dead, &redrive).await;
         let before = serde_json::to_value(&plan).unwrap();
-        let after = serde_json::to_value(&run(&redrive).await.0).unwrap();
+        let after = serde_json::to_value(&run(&dead, &redrive).await.0).unwrap();
         assert_eq!((&before["redriven"], &before["outcome"]), (&0.into(), &Value::Null));
         assert_eq!((&after["redriven"], &after["outcome"]["done"]), (&2.into(), &2.into()));
         assert_eq!(before["plan"], after["plan"]);
@@ -292,10 +290,10 @@ mod tests {
     async fn dead_letters_go_at_their_pace() {
         for (per_second, seconds) in [(50.0, 3), (4.0, 37), (0.5, 300)] {
             let dead = with(150);
-            let redrive = Redrive { pace: Pace(per_second), ..all(&dead) };
-            let plan = planned(&redrive).await;
+            let redrive = Redrive { pace: Pace(per_second), ..all() };
+            let plan = planned(&dead, &redrive).await;
             let start = dead.aws.time();
-            redrive.perform(&plan).await.unwrap();
+            redrive.perform(&dead.operator(), &plan).await.unwrap();
             let took = dead.aws.time().since(start).as_secs();
             assert!((seconds..seconds + 5).contains(&took), "{per_second} a second: {took} s");
         }
@@ -305,8 +303,8 @@ mod tests {
     async fn one_dead_letter_is_redriven_with_a_new_payload() {
         let dead = with(2);
         let payload = Some(NewPayload::read(r#"{"n": 1E400, "fixed": true}"#).unwrap());
-        let both = Redrive { payload: payload.clone(), ..all(&dead) };
-        let refused = both.plan().await.unwrap_err();
+        let both = Redrive { payload: payload.clone(), ..all() };
+        let refused = both.plan(&dead.operator()).await.unwrap_err();
         assert!(matches!(&refused, Failure::Refused(_)), "{refused}");
         assert_eq!(
             refused.to_string(),
@@ -316,13 +314,17 @@ mod tests {
         let row = &snapshot.rows(&Selection::All)[0];
         let (id, key) = (row.message_id.to_string(), row.key.clone().unwrap());
         let chosen = Chosen::Selected(Rc::clone(&snapshot), Selection::one(id));
-        let one = Redrive { payload, ..Redrive::new(dead.operator(), chosen) };
-        let plan = planned(&one).await;
+        let one = Redrive { payload, ..Redrive::new(chosen) };
+        let plan = planned(&dead, &one).await;
         assert_eq!(plan.question().unwrap().text, "send 1 dead-letter with the new payload to retries?");
         assert!(plain(&plan).ends_with("of 24 bytes. It keeps its key.\n"), "{}", plain(&plan));
         let other = Redrive { payload: Some(NewPayload::read("1").unwrap()), ..one.clone() };
-        assert_ne!(planned(&other).await.identity(), plan.identity(), "it is part of what is agreed to");
-        let (done, result) = run(&one).await;
+        assert_ne!(
+            planned(&dead, &other).await.identity(),
+            plan.identity(),
+            "it is part of what is agreed to"
+        );
+        let (done, result) = run(&dead, &one).await;
         assert_eq!((done.redriven, result), (1, Ok(())));
         assert_eq!(one.activity(&done).unwrap().flags, ["--payload-file"]);
         let body = &dead.retried()[0].message.body;
@@ -334,7 +336,7 @@ mod tests {
     #[tokio::test]
     async fn no_more_than_the_limit_are_redriven() {
         let dead = with(150);
-        let (done, result) = run(&Redrive { limit: Some(77), ..all(&dead) }).await;
+        let (done, result) = run(&dead, &Redrive { limit: Some(77), ..all() }).await;
         assert_eq!((done.redriven, result), (77, Ok(())));
         assert_eq!((dead.depth().visible, dead.retried().len()), (73, 77));
     }
@@ -342,20 +344,22 @@ mod tests {
     #[tokio::test]
     async fn only_dead_letters_of_the_plan_are_redriven() {
         let dead = with(10);
-        let redrive = all(&dead);
-        let plan = planned(&redrive).await;
+        let redrive = all();
+        let plan = planned(&dead, &redrive).await;
         (0..90).for_each(|_| drop(dead.put(&event("Timeout"))));
-        let Ok(Performed::Done(done, Ok(()))) = redrive.perform(&plan).await else { panic!() };
+        let Ok(Performed::Done(done, Ok(()))) = redrive.perform(&dead.operator(), &plan).await else {
+            panic!()
+        };
         assert_eq!((done.redriven, dead.depth().visible, dead.retried().len()), (10, 90, 10));
     }
 
     #[tokio::test]
     async fn missing_dead_letters_are_reported() {
         let dead = with(3);
-        let (mine, other) = (all(&dead), Redrive { limit: Some(1), ..all(&dead) });
-        let plan = planned(&mine).await;
-        run(&other).await.1.unwrap();
-        let Ok(Performed::Done(done, Ok(()))) = mine.perform(&plan).await else { panic!() };
+        let (mine, other) = (all(), Redrive { limit: Some(1), ..all() });
+        let plan = planned(&dead, &mine).await;
+        run(&dead, &other).await.1.unwrap();
+        let Ok(Performed::Done(done, Ok(()))) = mine.perform(&dead.operator(), &plan).await else { panic!() };
         let expected = "\
 redrove 2 dead-letters
 note: 1 dead-letter was not found again: sent back, discarded or hidden by somebody else since the scan
@@ -368,8 +372,8 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = with(150);
         // The scan makes the first three progress reports. The first batch has only one dead-letter, so the fourth
         // report follows it.
-        let redrive = Redrive::new(dead.stopping_after(4), Chosen::matching(Filter::default()));
-        let (done, result) = run(&redrive).await;
+        let redrive = Redrive::new(Chosen::matching(Filter::default()));
+        let (done, result) = run_by(&dead.stopping_after(4), &redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));
         assert_eq!((dead.depth().visible, dead.retried().len()), (149, 1));
     }
@@ -378,9 +382,9 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     async fn a_denied_send_leaves_everything() {
         let dead = with(150);
         dead.aws.deny("sqs:SendMessage");
-        let redrive = all(&dead);
-        let plan = planned(&redrive).await;
-        let Err(failure) = redrive.perform(&plan).await else { panic!() };
+        let redrive = all();
+        let plan = planned(&dead, &redrive).await;
+        let Err(failure) = redrive.perform(&dead.operator(), &plan).await else { panic!() };
         let failure = (failure.to_string(), failure.exit_code());
         assert!(failure.0.starts_with("sqs:SendMessage: AccessDenied: ") && failure.1 == 1, "{failure:?}");
         assert!(
@@ -394,7 +398,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     async fn a_denied_deletion_makes_one_copy() {
         let dead = with(150);
         dead.aws.deny("sqs:DeleteMessage");
-        let (done, result) = run(&all(&dead)).await;
+        let (done, result) = run(&dead, &all()).await;
         assert_eq!((done.redriven, done.acted.outcome.not_deleted.map(|it| it.count)), (0, Some(1)));
         assert_eq!(result.unwrap_err().exit_code(), 3);
         assert_eq!((dead.depth().visible, dead.retried().len()), (150, 1));
@@ -405,7 +409,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = with(1);
         let lost = |action: &str| (action == "sqs:SendMessage").then_some(Fault::AnswerLost);
         dead.aws.on_call(move |call| lost(call.action));
-        let (done, result) = run(&all(&dead)).await;
+        let (done, result) = run(&dead, &all()).await;
         let expected = "redrove 0 dead-letters; 1 dead-letter was not deleted, so the next run will process them \
                         again: no answer, so it may be in the retry queue too (sqs:SendMessage: no answer); run the \
                         command again for the rest";
@@ -416,7 +420,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn unretriable_dead_letters_are_skipped() {
         let dead = Dead::with([event("Timeout"), malformed(), unknown()]);
-        let (done, result) = run(&all(&dead)).await;
+        let (done, result) = run(&dead, &all()).await;
         assert_eq!((done.redriven, result, dead.depth().visible), (1, Ok(()), 2));
         assert_eq!(done.acted.plan.skipped, BTreeMap::from([("malformed_record", 2)]));
     }
@@ -424,14 +428,14 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn a_function_that_is_not_allowed_ends_the_plan() {
         let dead = Dead::with([event("Timeout").of_payments()]);
-        let plan = planned(&all(&dead)).await;
+        let plan = planned(&dead, &all()).await;
         let failure = plan.end().unwrap_err();
         let expected = "nothing was sent: TARGET_FUNCTIONS does not allow \
                         arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST, so these would be \
                         dead-lettered again: `comeback attach payments` (if the function moved to another stack, see \
                         docs/attach.md); or choose others with --target, or name another function with --retarget";
         assert_eq!((failure.to_string(), failure.exit_code(), plan.question()), (expected.into(), 1, None));
-        let Err(refused) = all(&dead).perform(&plan).await else { panic!() };
+        let Err(refused) = all().perform(&dead.operator(), &plan).await else { panic!() };
         assert_eq!((refused, dead.retried().len()), (failure, 0));
     }
 
@@ -440,19 +444,19 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = Dead::with([event("Timeout").of_payments()]);
         dead.aws.deny("sqs:ReceiveMessage");
         let payments = Filter { target: Some("payments".parse().unwrap()), ..Filter::default() };
-        let redrive = Redrive::new(dead.operator(), Chosen::matching(payments));
-        let failure = redrive.plan().await.unwrap_err();
+        let redrive = Redrive::new(Chosen::matching(payments));
+        let failure = redrive.plan(&dead.operator()).await.unwrap_err();
         assert!(
             failure.to_string().starts_with("nothing was sent: TARGET_FUNCTIONS does not allow "),
             "{failure}"
         );
         let retarget = Some("payments".to_owned());
-        let failure = Redrive { retarget, ..all(&dead) }.plan().await.unwrap_err();
+        let failure = Redrive { retarget, ..all() }.plan(&dead.operator()).await.unwrap_err();
         assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
     }
 
-    fn part(dead: &Dead, snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
-        Redrive::new(dead.operator(), Chosen::Selected(Rc::clone(snapshot), selection))
+    fn part(snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
+        Redrive::new(Chosen::Selected(Rc::clone(snapshot), selection))
     }
 
     async fn scanned(dead: &Dead) -> Rc<crate::dead::Snapshot> {
@@ -464,10 +468,10 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = Dead::with([event("Timeout"), event("Fatal")]);
         let snapshot = scanned(&dead).await;
         dead.aws.deny("sqs:ReceiveMessage");
-        let redrive = part(&dead, &snapshot, Selection::All);
-        let before = planned(&redrive).await.identity();
+        let redrive = part(&snapshot, Selection::All);
+        let before = planned(&dead, &redrive).await.identity();
         dead.put(&event("Timeout"));
-        assert_eq!(planned(&redrive).await.identity(), before);
+        assert_eq!(planned(&dead, &redrive).await.identity(), before);
     }
 
     #[tokio::test]
@@ -476,15 +480,15 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let snapshot = scanned(&dead).await;
         (0..5).for_each(|_| drop(dead.put(&event("Fatal"))));
         let (group, _) = snapshot.groups().remove(1);
-        let redrive = part(&dead, &snapshot, Selection::Group(group));
-        let before = planned(&redrive).await.identity();
-        assert_eq!(plain(&run(&redrive).await.0), "redrove 3 dead-letters\n");
+        let redrive = part(&snapshot, Selection::Group(group));
+        let before = planned(&dead, &redrive).await.identity();
+        assert_eq!(plain(&run(&dead, &redrive).await.0), "redrove 3 dead-letters\n");
         assert_eq!((dead.retried().len(), dead.depth().visible), (3, 12));
         assert_eq!(snapshot.groups().len(), 1, "the snapshot forgets them");
-        let after = planned(&redrive).await;
+        let after = planned(&dead, &redrive).await;
         assert!(after.question().is_none() && after.identity() != before);
         let id = snapshot.rows(&Selection::All)[0].message_id.to_string();
-        run(&part(&dead, &snapshot, Selection::one(id))).await.1.unwrap();
+        run(&dead, &part(&snapshot, Selection::one(id))).await.1.unwrap();
         assert_eq!(dead.retried().len(), 4);
     }
 
@@ -492,10 +496,10 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     async fn retarget_replaces_a_function_not_allowed() {
         let dead = Dead::with([event("Timeout").of_payments(), event("Timeout"), malformed()]);
         let snapshot = scanned(&dead).await;
-        let own = part(&dead, &snapshot, Selection::All);
-        assert!(planned(&own).await.end().is_err());
+        let own = part(&snapshot, Selection::All);
+        assert!(planned(&dead, &own).await.end().is_err());
         let redrive = Redrive { retarget: Some(ORDERS.into()), ..own };
-        assert_eq!(run(&redrive).await.0.redriven, 2);
+        assert_eq!(run(&dead, &redrive).await.0.redriven, 2);
         assert!(dead.retried().iter().all(|message| message.message.body.contains("function:orders")));
         let left: Vec<_> = snapshot.rows(&Selection::All);
         assert_eq!(
@@ -511,7 +515,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let dead = Dead::with([event("Timeout"), other]);
         let snapshot = scanned(&dead).await;
         for row in snapshot.rows(&Selection::All) {
-            let plan = planned(&part(&dead, &snapshot, Selection::one(&*row.message_id))).await;
+            let plan = planned(&dead, &part(&snapshot, Selection::one(&*row.message_id))).await;
             let json = serde_json::to_value(&plan).unwrap();
             assert_eq!(json["plan"]["groups"][0]["error_message"].as_str(), row.message.as_deref());
         }

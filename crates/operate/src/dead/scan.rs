@@ -9,7 +9,7 @@ use comeback_engine::{Record, Timestamp};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use crate::aws::{EntryFailure, EntryFailureKind, Receive};
+use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, Receive};
 use crate::dead::received::Received;
 use crate::deployment::Deployment;
 use crate::deployment::queue::{Depth, HIDDEN_FOR};
@@ -20,8 +20,6 @@ use crate::operator::{Operator, Progress};
 
 /// The number of dead-letters to receive at once, in concurrent calls for ten each.
 pub(super) const ROUND: usize = 80;
-/// The maximum number of messages that SQS returns from one receive call.
-const MOST_OF_A_RECEIVE: usize = 10;
 /// The wait time of a receive: the shortest long poll. A short poll would query only some of SQS's servers.
 const WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of dead-letters to hide at once. SQS allows about 120,000 messages in flight, including those of

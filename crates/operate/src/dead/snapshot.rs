@@ -22,8 +22,8 @@ use crate::shown::shown;
 const MOST_OF_A_KEY: usize = 120;
 /// The maximum size of an error message in a snapshot, in bytes. Longer messages are cut.
 const MOST_OF_A_MESSAGE: usize = 140;
-/// The maximum number of functions that an error names.
-const MOST_NAMED: usize = 20;
+/// The maximum number of functions that a plan or an error names.
+pub(super) const MOST_NAMED: usize = 20;
 
 /// The dead-letters that a scan found.
 #[derive(Debug)]

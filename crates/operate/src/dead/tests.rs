@@ -94,13 +94,13 @@ impl History {
         for _ in 0..luck.random_range(0..12) {
             let limit = luck.random_bool(0.2).then(|| luck.random_range(1..40));
             let change = change(self, limit);
-            let ended = self.dead.aws.killed_after(luck.random_range(0..120), run(&change)).await;
+            let ended = self.dead.aws.killed_after(luck.random_range(0..120), run(&self.dead, &change)).await;
             kills += usize::from(ended.is_none());
             self.check_kept();
             self.dead.aws.advance(HIDDEN_FOR);
         }
         self.fault_rate.set(0.0);
-        let result = run(&change(self, None)).await;
+        let result = run(&self.dead, &change(self, None)).await;
         assert_eq!(result, Some(Ok(())), "nothing is in the way");
         assert_eq!(self.dead.depth().in_flight, 0, "everything was given back");
         kills
@@ -126,8 +126,9 @@ impl History {
 }
 
 /// Plans and performs a change. Returns its result, or `None` if nothing was done at all.
-async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
-    match change.perform(&change.plan().await.ok()?).await {
+async fn run<C: Change>(dead: &Dead, change: &C) -> Option<Result<(), crate::Failure>> {
+    let operator = dead.operator();
+    match change.perform(&operator, &change.plan(&operator).await.ok()?).await {
         Ok(Performed::Done(_, result)) => Some(result),
         Ok(Performed::Outdated(_)) | Err(_) => None,
     }
@@ -184,7 +185,7 @@ async fn killed_redrive_loses_nothing() {
         let redrive = |history: &History, limit| Redrive {
             pace: history.pace,
             limit,
-            ..Redrive::new(history.dead.operator(), history.chosen())
+            ..Redrive::new(history.chosen())
         };
         let kills = history.run_to_the_end(redrive).await;
         let retried = counted(history.dead.retried().iter().map(key_of));
@@ -222,8 +223,8 @@ async fn killed_discard_loses_nothing() {
             .run_to_the_end(|history, limit| {
                 files += 1;
                 let export = history.folder.path().join(format!("{files}.jsonl"));
-                let (operator, chosen, pace) = (history.dead.operator(), history.chosen(), history.pace);
-                Discard { operator, chosen, export, pace, limit }
+                let (chosen, pace) = (history.chosen(), history.pace);
+                Discard { chosen, export, pace, limit }
             })
             .await;
         let exported = counted(exported(history.folder.path()).into_iter().map(|line| line.body));
@@ -243,21 +244,20 @@ async fn killed_import_loses_nothing() {
         let mut luck = history.luck.clone();
         let file = history.folder.path().join("dead-letters.jsonl");
         history.fault_rate.set(0.0);
-        let (operator, chosen, export) =
-            (history.dead.operator(), Chosen::matching(Filter::default()), file.clone());
-        let discard = Discard { operator, chosen, export, pace: Pace(1_000.0), limit: None };
-        assert_eq!(run(&discard).await, Some(Ok(())));
+        let (chosen, export) = (Chosen::matching(Filter::default()), file.clone());
+        let discard = Discard { chosen, export, pace: Pace(1_000.0), limit: None };
+        assert_eq!(run(&history.dead, &discard).await, Some(Ok(())));
         assert_eq!(history.in_dead_letter_queue(), BTreeMap::new());
-        let import = Import { operator: history.dead.operator(), file, pace: history.pace };
+        let import = Import { file, pace: history.pace };
         let kills = luck.random_range(0..12);
         history.fault_rate.set(0.05);
         for _ in 0..kills {
-            history.dead.aws.killed_after(luck.random_range(0..20), run(&import)).await;
+            history.dead.aws.killed_after(luck.random_range(0..20), run(&history.dead, &import)).await;
         }
         history.fault_rate.set(0.0);
-        assert_eq!(run(&import).await, Some(Ok(())));
+        assert_eq!(run(&history.dead, &import).await, Some(Ok(())));
         let back = history.in_dead_letter_queue();
-        assert_eq!(run(&import).await, Some(Ok(())));
+        assert_eq!(run(&history.dead, &import).await, Some(Ok(())));
         assert_eq!(history.in_dead_letter_queue(), back, "a repeated import does nothing");
         let copies: usize =
             history.dead_letters.iter().map(|it| back.get(&it.body).map_or(0, |n| n - 1)).sum();

@@ -229,14 +229,14 @@ mod tests {
     use crate::request::tests::{request, sample};
     use crate::resume::ResumeRetries;
 
-    fn pause(operator: &Operator, function: &str) -> PauseRetries {
+    fn pause(function: &str) -> PauseRetries {
         let function = Some(function.parse().unwrap());
         let wanted = PauseTerms { why: Some("a bad deploy".into()), ..PauseTerms::default() };
-        PauseRetries { operator: operator.clone(), function, wanted }
+        PauseRetries { function, wanted }
     }
 
-    fn resume(operator: &Operator, function: &str) -> ResumeRetries {
-        ResumeRetries { operator: operator.clone(), function: Some(function.parse().unwrap()), spread: None }
+    fn resume(function: &str) -> ResumeRetries {
+        ResumeRetries { function: Some(function.parse().unwrap()), spread: None }
     }
 
     fn another(aws: &SimulatedAws, operator: &Operator) -> Operator {
@@ -249,9 +249,9 @@ mod tests {
         format!("{}:{alias}", Sample::ORDERS)
     }
 
-    async fn done<C: Change>(change: &C) -> C::Done {
-        let plan = change.plan().await.unwrap();
-        match change.perform(&plan).await {
+    async fn done<C: Change>(operator: &Operator, change: &C) -> C::Done {
+        let plan = change.plan(operator).await.unwrap();
+        match change.perform(operator, &plan).await {
             Ok(Performed::Done(done, Ok(()))) => done,
             _ => panic!("not done"),
         }
@@ -271,16 +271,16 @@ mod tests {
         let (put, history) = ("ssm:PutParameter", "ssm:GetParameterHistory");
         let (aws, operator) = sample();
         aws.on_call(fault_of(vec![(put, Fault::AnswerLost)]));
-        drop(done(&pause(&operator, Sample::ORDERS)).await);
+        drop(done(&operator, &pause(Sample::ORDERS)).await);
         assert_eq!(listed(&operator).await, [1, 0]);
         assert_eq!(operator.account.aws.parameter_history(Sample::PAUSES).await.unwrap().len(), 1);
 
         let failed = async |faults: Vec<(&'static str, Fault)>| {
             let (aws, operator) = sample();
-            let pause = pause(&operator, Sample::ORDERS);
-            let plan = pause.plan().await.unwrap();
+            let pause = pause(Sample::ORDERS);
+            let plan = pause.plan(&operator).await.unwrap();
             aws.on_call(fault_of(faults));
-            let Err(failure) = pause.perform(&plan).await else { panic!("not failed") };
+            let Err(failure) = pause.perform(&operator, &plan).await else { panic!("not failed") };
             failure.to_string()
         };
         let refused = failed(vec![(put, Fault::CallFails)]).await;
@@ -311,11 +311,11 @@ mod tests {
 
         // With a message that the handler has not received, the plan of a request is not empty.
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
-        let paused = serde_json::to_value(done(&pause(&operator, Sample::ORDERS)).await).unwrap();
+        let paused = serde_json::to_value(done(&operator, &pause(Sample::ORDERS)).await).unwrap();
         assert_ne!(paused["forgotten"], Value::Array(Vec::new()));
         for n in 0..SEVEN {
             let function = Some(publish(&aws, &format!("retry-{n}")).parse().unwrap());
-            drop(done(&RequestEvents { function, ..request(&operator) }).await);
+            drop(done(&operator, &RequestEvents { function, ..request() }).await);
         }
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
@@ -327,13 +327,14 @@ mod tests {
         let other = another(&aws, &operator);
         let has_resumed = async |operator: &Operator, spread: u64| {
             let spread = Some(Duration::from_secs(spread));
-            let resume = ResumeRetries { spread, ..resume(operator, Sample::ORDERS) };
-            let Ok(plan) = resume.plan().await else { panic!("the pause is readable") };
-            plan.question().is_some() && matches!(resume.perform(&plan).await, Ok(Performed::Done(..)))
+            let resume = ResumeRetries { spread, ..resume(Sample::ORDERS) };
+            let Ok(plan) = resume.plan(operator).await else { panic!("the pause is readable") };
+            plan.question().is_some()
+                && matches!(resume.perform(operator, &plan).await, Ok(Performed::Done(..)))
         };
         let mut resumed = 0;
         for calls in 0..30 {
-            drop(done(&pause(&operator, Sample::ORDERS)).await);
+            drop(done(&operator, &pause(Sample::ORDERS)).await);
             let (first, second) = tokio::join!(has_resumed(&operator, 60), async {
                 for _ in 0..calls {
                     tokio::task::yield_now().await;
@@ -362,14 +363,14 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::join!(async { drop(done(&pause(&operator, &first)).await) }, async {
+            tokio::join!(async { drop(done(&operator, &pause(&first)).await) }, async {
                 later().await;
-                drop(done(&pause(&other, &second)).await);
+                drop(done(&other, &pause(&second)).await);
             });
             assert_eq!(listed(&operator).await, [2, 0], "{calls} calls later");
-            tokio::join!(async { drop(done(&resume(&operator, &first)).await) }, async {
+            tokio::join!(async { drop(done(&operator, &resume(&first)).await) }, async {
                 later().await;
-                drop(done(&resume(&other, &second)).await);
+                drop(done(&other, &resume(&second)).await);
             });
             assert_eq!(listed(&operator).await, [0, 0], "{calls} calls later");
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use comeback_engine::{NotRecalled, Pauses, Recall, RequestKind, Rules, Timestamp};
+use comeback_engine::{LONGEST_HOP, NotRecalled, Pauses, Recall, RequestKind, Rules, Timestamp};
 use serde::Serialize;
 
 use crate::deployment::Deployment;
@@ -12,9 +12,6 @@ use crate::numbers::{counted, grouped};
 use crate::pauses::noticed_within;
 use crate::waiting::events::{WaitingEvent, Waits, Why};
 use crate::waiting::no_error_matches;
-
-/// The longest delay that SQS allows for a message.
-const HOP: Duration = Duration::from_secs(900);
 
 /// An estimate of which waiting events a request or the end of a pause affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -183,8 +180,8 @@ impl Reach {
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
-        Some(due) if due <= noticed.saturating_add(HOP) => due,
-        _ => noticed.saturating_add(HOP),
+        Some(due) if due <= noticed.saturating_add(LONGEST_HOP) => due,
+        _ => noticed.saturating_add(LONGEST_HOP),
     }
 }
 

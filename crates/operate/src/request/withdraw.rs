@@ -25,8 +25,6 @@ use crate::text::quoted;
 /// pauses, a request for every function is separate from the requests for individual functions.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
-    /// The operator who withdraws the requests.
-    pub operator: Operator,
     /// The function that the requests name. `None` selects the requests for every function.
     pub function: Option<FunctionName>,
     /// The kind of request to withdraw.
@@ -64,13 +62,13 @@ impl Change for WithdrawRequests {
     type Plan = WithdrawPlan;
     type Done = Withdrawn;
 
-    async fn plan(&self) -> Result<WithdrawPlan, Failure> {
-        let deployment = self.operator.deployment().await?;
-        let Operator { account, interrupt, .. } = &self.operator;
+    async fn plan(&self, operator: &Operator) -> Result<WithdrawPlan, Failure> {
+        let deployment = operator.deployment().await?;
+        let Operator { account, interrupt, .. } = operator;
         let read = async { Parameter::of(account, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?;
         let target = pauses::target(&deployment, self.function.as_ref())?;
-        let requests = RequestInForce::all_of(&pauses, self.operator.now()).into_iter();
+        let requests = RequestInForce::all_of(&pauses, operator.now()).into_iter();
         let requests = requests.filter(|request| request.0.kind == self.kind);
         let (withdrawn, others) = requests.partition(|request| request.0.target == target);
         Ok(WithdrawPlan {
@@ -84,17 +82,13 @@ impl Change for WithdrawRequests {
         })
     }
 
-    async fn perform(&self, plan: &WithdrawPlan) -> Result<Performed<WithdrawPlan, Withdrawn>, Failure> {
-        let now = self.plan().await?;
+    async fn perform(&self, operator: &Operator, plan: &WithdrawPlan) -> Result<Performed<Self>, Failure> {
+        let now = self.plan(operator).await?;
         if now.identity() != plan.identity() {
             return Ok(Performed::Outdated(now));
         }
-        let note = forgotten_note(&self.write(plan).await?);
+        let note = forgotten_note(&self.write(operator, plan).await?);
         Ok(Performed::Done(Withdrawn { plan: plan.clone(), note }, Ok(())))
-    }
-
-    fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     fn activity(&self, done: &Withdrawn) -> Option<Activity> {
@@ -108,13 +102,13 @@ impl Change for WithdrawRequests {
 
 impl WithdrawRequests {
     /// Returns the past pauses that were dropped because the SSM parameter was full.
-    async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
-        let account = &self.operator.account;
+    async fn write(&self, operator: &Operator, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
+        let account = &operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
         let is_it = |request: &Request| request.kind == self.kind && request.target == plan.target;
         let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
         let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
-        parameter.edit(self.operator.now(), make, is_in).await
+        parameter.edit(operator.now(), make, is_in).await
     }
 }
 

@@ -34,13 +34,13 @@ fn of_billing(aws: &SimulatedAws) -> Operator {
 async fn function_is_taken_over_only_on_request() {
     let aws = two_deployments();
     attach(&aws, "orders").await;
-    let attach = RouteFailures { operator: of_billing(&aws), ..to_attach(&aws, &["orders"]) };
-    let refused = attach.plan().await.unwrap_err().to_string();
+    let attach = to_attach(&["orders"]);
+    let refused = attach.plan(&of_billing(&aws)).await.unwrap_err().to_string();
     let named = "orders is attached to stack comeback, not to retry handler billing-handler; to move it here";
     assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders`"), "{refused}");
-    let detach = RouteFailures { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
+    let detach = to_detach(&["orders"]);
     let there = "it is attached to stack comeback; to detach it there: `comeback detach orders`";
-    assert_eq!(notes(&detach.plan().await.unwrap()), [there]);
+    assert_eq!(notes(&detach.plan(&of_billing(&aws)).await.unwrap()), [there]);
 }
 
 #[tokio::test]
@@ -51,12 +51,8 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     let before = snapshot(&aws);
     attach(&aws, "orders").await;
 
-    let change = RouteFailures {
-        operator: of_billing(&aws),
-        route: Route::Attach { may_move: true },
-        ..to_attach(&aws, &["orders"])
-    };
-    let (plan, end) = carry_out(&change).await;
+    let change = RouteFailures { route: Route::Attach { may_move: true }, ..to_attach(&["orders"]) };
+    let (plan, end) = carry_out_by(&of_billing(&aws), &change).await;
     assert_eq!(end, Ok(()));
     let note = "When none is left there, run: comeback detach orders";
     assert!(notes(&plan)[0].ends_with(note), "{:?}", notes(&plan));
@@ -65,7 +61,7 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     // The first deployment waits for its last events, and keeps the settings that the second deployment needs.
     aws.advance(HOUR);
     let moved = snapshot(&aws);
-    let (_, end) = carry_out(&to_detach(&aws, &["orders"])).await;
+    let (_, end) = carry_out(&aws, &to_detach(&["orders"])).await;
     assert_eq!(end, Ok(()));
     let after = snapshot(&aws);
     let mut tags = moved.tags;
@@ -74,10 +70,10 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     assert!(after.recursion_allowed && !after.policies["orders-role"].contains_key("comeback-retries"));
     assert_eq!(after.parameter.as_deref(), Some(""));
 
-    let change = RouteFailures { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
-    carry_out(&change).await.1.unwrap_err();
+    let change = to_detach(&["orders"]);
+    carry_out_by(&of_billing(&aws), &change).await.1.unwrap_err();
     aws.advance(HOUR);
-    assert_eq!(carry_out(&change).await.1, Ok(()));
+    assert_eq!(carry_out_by(&of_billing(&aws), &change).await.1, Ok(()));
     assert_eq!(snapshot(&aws), before, "as it was before either");
 }
 
@@ -92,7 +88,7 @@ async fn shared_role_keeps_its_permission() {
     assert!(notes(&plan).iter().any(|it| it == note), "{:?}", notes(&plan));
     let detached = read(&aws, "orders").await;
     assert!(detached.send_policy && !detached.deployment.allows(ARN));
-    let again = to_detach(&aws, &["orders"]).plan().await.unwrap();
+    let again = to_detach(&["orders"]).plan(&operator(&aws)).await.unwrap();
     assert_eq!((again.question(), again.end()), (None, Ok(())));
     detach(&aws, "invoices").await;
     assert!(!read(&aws, "orders").await.send_policy);
@@ -103,15 +99,15 @@ async fn remains_of_a_deleted_function_are_cleared_away() {
     let aws = sample();
     attach(&aws, "orders").await;
     let deleted = aws.state().functions.remove("orders").unwrap();
-    let refused = to_attach(&aws, &["orders"]).plan().await.unwrap_err();
+    let refused = to_attach(&["orders"]).plan(&operator(&aws)).await.unwrap_err();
     assert!(matches!(refused, Failure::CouldNot(_)), "{refused}");
-    let (plan, end) = carry_out(&to_detach(&aws, &["orders"])).await;
+    let (plan, end) = carry_out(&aws, &to_detach(&["orders"])).await;
     assert_eq!(end, Ok(()));
     let notes = notes(&plan);
     assert_eq!(notes[0], "Lambda has no function orders");
     assert!(notes[1].contains("comeback dead redrive --retarget ARN"), "{notes:?}");
     assert!(notes[2].contains("if no other function uses that role: aws iam"), "{notes:?}");
-    let again = to_detach(&aws, &["orders"]).plan().await.unwrap();
+    let again = to_detach(&["orders"]).plan(&operator(&aws)).await.unwrap();
     assert_eq!(again.end().unwrap_err().exit_code(), 1, "a typo is told from it");
     aws.state().add_function(deleted);
     let after = snapshot(&aws);
@@ -152,9 +148,9 @@ async fn deleted_alias_is_detached_and_never_attached() {
     aws.function_named("orders").invoke_settings.insert(Some("live".into()), own);
     attach(&aws, "orders:live").await;
     aws.function_named("orders").qualifiers.clear();
-    let refused = to_attach(&aws, &["orders:live"]).plan().await.unwrap_err();
+    let refused = to_attach(&["orders:live"]).plan(&operator(&aws)).await.unwrap_err();
     assert!(matches!(refused, Failure::CouldNot(_)), "{refused}");
-    let plan = to_detach(&aws, &["orders:live"]).plan().await.unwrap();
+    let plan = to_detach(&["orders:live"]).plan(&operator(&aws)).await.unwrap();
     assert_eq!(notes(&plan), ["Lambda has no alias or version orders:live"]);
     detach(&aws, "orders:live").await;
     let after = snapshot(&aws);

@@ -17,14 +17,14 @@ const NAMES: [&str; 4] = ["orders", "missing", "invoices", "refunds"];
 #[tokio::test]
 async fn several_functions_take_one_update_of_the_stack() {
     let aws = three();
-    let change = to_attach(&aws, &NAMES);
-    let plan = change.plan().await.unwrap();
+    let change = to_attach(&NAMES);
+    let plan = change.plan(&operator(&aws)).await.unwrap();
     assert_eq!(plan.question().map(|it| it.text).as_deref(), Some("attach orders, invoices, refunds?"));
     let why = "missing cannot be attached: Lambda has no function missing";
     let end = Err(Failure::undone(format!("1 of 4 functions failed:\n  missing: {why}")));
     assert_eq!(plan.end().map_err(|it| it.to_string()), end.clone().map_err(|it: Failure| it.to_string()));
     assert!(plain(&plan).contains(&format!("\nmissing: {why}\nattach invoices:\n")), "{}", plain(&plan));
-    let Ok(Performed::Done(attached, result)) = change.perform(&plan).await else {
+    let Ok(Performed::Done(attached, result)) = change.perform(&operator(&aws), &plan).await else {
         panic!("they are attached")
     };
     assert_eq!(result.map_err(|it| it.to_string()), end.map_err(|it| it.to_string()));
@@ -52,7 +52,7 @@ async fn failure_of_one_function_does_not_stop_the_others() {
         let is_invoices = call.action == "lambda:PutFunctionRecursionConfig" && call.of == "invoices";
         is_invoices.then_some(crate::aws::simulated::Fault::CallFails)
     });
-    let (_, end) = carry_out(&to_attach(&aws, &["orders", "invoices", "refunds"])).await;
+    let (_, end) = carry_out(&aws, &to_attach(&["orders", "invoices", "refunds"])).await;
     let end = end.unwrap_err().to_string();
     assert!(
         end.starts_with(
@@ -68,9 +68,9 @@ async fn failure_of_one_function_does_not_stop_the_others() {
 #[tokio::test]
 async fn missing_function_alone_is_the_failure() {
     let aws = sample();
-    let failure = to_attach(&aws, &["missing"]).plan().await.unwrap_err();
+    let failure = to_attach(&["missing"]).plan(&operator(&aws)).await.unwrap_err();
     assert_eq!(failure.exit_code(), 1);
-    let plan = to_detach(&aws, &["missing"]).plan().await.unwrap();
+    let plan = to_detach(&["missing"]).plan(&operator(&aws)).await.unwrap();
     let end = plan.end().unwrap_err();
     let said = "Lambda has no function missing, and nothing is left to remove; check its name";
     assert_eq!((end.to_string(), end.exit_code()), (said.into(), 1));
@@ -79,12 +79,18 @@ async fn missing_function_alone_is_the_failure() {
 #[tokio::test]
 async fn plan_that_somebody_else_changed_is_outdated() {
     let aws = sample();
-    let change = to_attach(&aws, &["orders"]);
-    let plan = change.plan().await.unwrap();
+    let change = to_attach(&["orders"]);
+    let plan = change.plan(&operator(&aws)).await.unwrap();
     aws.advance(HOUR);
-    assert_eq!(change.plan().await.unwrap().identity(), plan.identity(), "time alone changes nothing");
+    assert_eq!(
+        change.plan(&operator(&aws)).await.unwrap().identity(),
+        plan.identity(),
+        "time alone changes nothing"
+    );
     aws.function_named("orders").recursion_allowed = true;
-    let Ok(Performed::Outdated(now)) = change.perform(&plan).await else { panic!("it has changed") };
+    let Ok(Performed::Outdated(now)) = change.perform(&operator(&aws), &plan).await else {
+        panic!("it has changed")
+    };
     assert_ne!(now.identity(), plan.identity());
     assert!(!read(&aws, "orders").await.is_attached());
 }
@@ -107,10 +113,12 @@ async fn interrupted_run_reports_and_can_be_repeated() {
     let aws = sample();
     let (raise, interrupt) = Interrupt::new();
     let follow = Rc::new(Stopping(raise, RefCell::default()));
-    let mut change = to_attach(&aws, &["orders"]);
-    change.operator = Operator { interrupt, follow: follow.clone(), ..change.operator };
-    let plan = change.plan().await.unwrap();
-    let Ok(Performed::Done(attached, Err(Failure::Interrupted(why)))) = change.perform(&plan).await else {
+    let change = to_attach(&["orders"]);
+    let operator = Operator { interrupt, follow: follow.clone(), ..operator(&aws) };
+    let plan = change.plan(&operator).await.unwrap();
+    let Ok(Performed::Done(attached, Err(Failure::Interrupted(why)))) =
+        change.perform(&operator, &plan).await
+    else {
         panic!("it was interrupted")
     };
     assert_eq!(why.to_string(), "not every change was made; run the command again for the others");
@@ -137,7 +145,7 @@ async fn function_with_a_pause_of_its_own_is_not_detached() {
         aws.state().parameters.insert(Sample::PAUSES.into(), parameter);
     };
     let refused = async |function: &str| {
-        let plan = to_detach(&aws, &[function]).plan().await;
+        let plan = to_detach(&[function]).plan(&operator(&aws)).await;
         plan.err().map(|failure| failure.to_string())
     };
     paused(ARN);

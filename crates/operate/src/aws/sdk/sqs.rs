@@ -12,13 +12,11 @@ use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
 use crate::aws::{
-    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MessageAttribute, NewMessage, Paused,
-    Receive, ReceivedMessage,
+    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MOST_OF_A_RECEIVE, MessageAttribute,
+    NewMessage, Paused, Receive, ReceivedMessage,
 };
 use crate::failure::Failure;
 
-/// The maximum number of messages that SQS returns for one receive call.
-const MOST_OF_A_RECEIVE: usize = 10;
 /// The maximum number of concurrent calls that send or delete messages.
 pub(super) const AT_ONCE: usize = 8;
 /// The maximum number of concurrent calls that hide messages. It is larger than [`AT_ONCE`], because a command may have

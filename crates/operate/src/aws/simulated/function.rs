@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::aws::simulated::{ACCOUNT, REGION};
-use crate::aws::{Configuration, InvokeSettings};
-
-/// Lambda's limit on a function's environment variables, encoded as one JSON object.
-const ENVIRONMENT_BYTES: usize = 4_096;
-/// Lambda's limit on a function's tags.
-const TAGS: usize = 50;
+use crate::aws::{Configuration, InvokeSettings, MOST_TAGS};
+use crate::handler_setting::ENVIRONMENT_BYTES;
 
 /// A Lambda function with its settings and its pending invocations.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +98,7 @@ impl Function {
     pub(super) fn tag(&mut self, tags: BTreeMap<String, String>) -> Result<(), String> {
         let mut all = self.tags.clone();
         all.extend(tags);
-        if all.len() > TAGS {
+        if all.len() > MOST_TAGS {
             return Err("InvalidParameterValueException: The number of tags exceeds the limit".into());
         }
         self.tags = all;

@@ -10,7 +10,7 @@ use comeback_timelapse::OperatedDeployment;
 use serde_json::Value;
 
 use crate::aws::simulated::calls::entry;
-use crate::aws::{EntryFailure, EntryFailureKind, NewMessage, ReceivedMessage};
+use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, NewMessage, ReceivedMessage};
 use crate::deployment::queue::Depth;
 
 /// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
@@ -18,8 +18,6 @@ const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The maximum visibility timeout, counted from the time when a message is received. Source: SQS quotas, "Message
 /// visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// The maximum number of messages that SQS returns for one receive call.
-const MOST_OF_A_RECEIVE: usize = 10;
 
 /// A standard SQS queue and its messages.
 ///

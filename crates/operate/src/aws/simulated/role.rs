@@ -6,12 +6,8 @@ use comeback_engine::Timestamp;
 use serde_json::Value;
 use wildmatch::WildMatch;
 
-use crate::aws::Verdict;
 use crate::aws::simulated::REGION;
-
-/// IAM's limit on the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
-/// STS quotas", AWS IAM User Guide.
-const CHARACTERS: usize = 10_240;
+use crate::aws::{ROLE_CHARACTERS, Verdict};
 
 /// A role and its inline policies.
 #[derive(Clone, Debug, Default)]
@@ -40,9 +36,9 @@ impl Role {
         policies.insert(name.to_owned(), document.to_owned());
         let characters =
             policies.values().flat_map(|text| text.chars()).filter(|it| !it.is_whitespace()).count();
-        if characters > CHARACTERS {
+        if characters > ROLE_CHARACTERS {
             return Err(format!(
-                "LimitExceeded: Maximum policy size of {CHARACTERS} bytes exceeded for the role"
+                "LimitExceeded: Maximum policy size of {ROLE_CHARACTERS} bytes exceeded for the role"
             ));
         }
         (self.policies, self.changed) = (policies, Some(now));

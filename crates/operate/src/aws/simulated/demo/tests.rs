@@ -6,7 +6,7 @@ use comeback_engine::{RequestKind, Timestamp};
 
 use super::super::clock::ManualClock;
 use super::*;
-use crate::change::{Change, Ended, Planned};
+use crate::change::{Change, Performed, perform};
 use crate::dead::{self, Chosen, Filter, Redrive};
 use crate::doctor::{Examination, doctor};
 use crate::operator::{Operator, Which};
@@ -38,14 +38,11 @@ impl Shift {
         self.clock.advance(time);
     }
 
-    async fn perform<C: Change + 'static>(&self, change: C) -> String {
-        match Planned::of(change).await.unwrap().perform().await {
-            Ok(Ended::Done { json, result, .. }) => {
-                result.unwrap();
-                json
-            }
-            ended => panic!("{ended:?}"),
-        }
+    async fn perform(&self, change: impl Change) {
+        let plan = change.plan(&self.operator).await.unwrap();
+        let Ok((Performed::Done(_, Ok(())), _)) = perform(&change, &self.operator, &plan).await else {
+            panic!("not done")
+        };
     }
 
     /// The number of waiting events, and the time of the earliest first failure, by function and error.
@@ -94,11 +91,8 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     );
 
     // While an operator fixes `orders`, its events are held.
-    let (operator, wanted) = (
-        shift.operator.clone(),
-        PauseTerms { why: Some("the payment service".into()), ..PauseTerms::default() },
-    );
-    shift.perform(PauseRetries { operator, function: orders(), wanted }).await;
+    let wanted = PauseTerms { why: Some("the payment service".into()), ..PauseTerms::default() };
+    shift.perform(PauseRetries { function: orders(), wanted }).await;
     shift.pass(HOUR);
     let held = shift.waits().await[&("orders".into(), "ConnectTimeout".into())].0;
     assert!(held >= count, "{held} of {count}");
@@ -106,22 +100,11 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     for DemoFunction { name, .. } in shift.demo.functions() {
         assert!(shift.demo.set_broken(name, false));
     }
-    let operator = shift.operator.clone();
-    shift.perform(ResumeRetries { operator, function: orders(), spread: None }).await;
-    let (operator, kind, within) = (shift.operator.clone(), RequestKind::Retry, MINUTE);
-    shift
-        .perform(RequestEvents {
-            operator,
-            kind,
-            within,
-            function: None,
-            error: None,
-            keys: Vec::new(),
-            why: None,
-        })
-        .await;
+    shift.perform(ResumeRetries { function: orders(), spread: None }).await;
+    let (kind, within, keys) = (RequestKind::Retry, MINUTE, Vec::new());
+    shift.perform(RequestEvents { kind, within, function: None, error: None, keys, why: None }).await;
     let all = Chosen::matching(Filter::default());
-    shift.perform(Redrive::new(shift.operator.clone(), all)).await;
+    shift.perform(Redrive::new(all)).await;
     // `comeback retry` does not shorten waits that a function asked for, so another hour has to pass.
     shift.pass(HOUR);
     let status = status(&shift.operator, true, None).await.unwrap();

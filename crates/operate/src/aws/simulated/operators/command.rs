@@ -76,39 +76,39 @@ impl SimulatedChange {
     /// keys.
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
-        let request = |operator, kind, within, selection| {
+        let request = |kind, within, selection| {
             let error = match selection {
                 Selection::Error(error) => Some(error.to_owned()),
                 Selection::All | Selection::Keys(_) => None,
             };
-            RequestEvents { operator, kind, within, function: None, error, keys, why: None }
+            RequestEvents { kind, within, function: None, error, keys, why: None }
         };
         let ending = match self {
             Self::Pause(length) => {
                 let end = length.map(PauseEnd::After);
                 let wanted = PauseTerms { end, spread: None, why: Some("chaos".into()) };
-                confirmed(PauseRetries { operator, function, wanted }).await
+                confirmed(&operator, PauseRetries { function, wanted }).await
             }
             Self::Resume(spread) => {
-                confirmed(ResumeRetries { operator, function, spread: Some(spread) }).await
+                confirmed(&operator, ResumeRetries { function, spread: Some(spread) }).await
             }
             Self::Retry(within, selection) => {
-                confirmed(request(operator, RequestKind::Retry, within, selection)).await
+                confirmed(&operator, request(RequestKind::Retry, within, selection)).await
             }
             Self::Cancel(selection) => {
-                confirmed(request(operator, RequestKind::Cancel, Duration::ZERO, selection)).await
+                confirmed(&operator, request(RequestKind::Cancel, Duration::ZERO, selection)).await
             }
-            Self::Withdraw(kind) => confirmed(WithdrawRequests { operator, function, kind }).await,
+            Self::Withdraw(kind) => confirmed(&operator, WithdrawRequests { function, kind }).await,
         };
         ending.unwrap_or_else(Ending::Failed)
     }
 }
 
 /// If another operator's change has made the plan out of date, performs the new plan instead.
-async fn confirmed(change: impl Change) -> Result<Ending, Failure> {
-    let mut plan = change.plan().await?;
+async fn confirmed(operator: &Operator, change: impl Change) -> Result<Ending, Failure> {
+    let mut plan = change.plan(operator).await?;
     while plan.question().is_some() {
-        let (performed, recorded) = perform(&change, &plan).await?;
+        let (performed, recorded) = perform(&change, operator, &plan).await?;
         match performed {
             Performed::Outdated(new) => plan = new,
             Performed::Done(done, result) => {
