@@ -208,8 +208,8 @@ class Batch {
     this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
-    // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record starts
-    // during that time.
+    // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No
+    // further record is processed once that part has begun.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;
@@ -286,8 +286,9 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds. At zero, no call is started. A fifth of the reserved time
-   * stays unused. If a call outlasted the function, Lambda would deliver the whole batch again.
+   * Returns how long a call to SQS may take, in milliseconds; zero means that no call may be started. A fifth of the
+   * time that is reserved for such calls stays unused: if a call were still running at the function's timeout, Lambda
+   * would deliver the whole batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -384,7 +385,10 @@ class Batch {
     }
   }
 
-  /** If a message cannot be hidden, it returns after the queue's own visibility timeout. */
+  /**
+   * Hides each failed message until its retry is due. A message that cannot be hidden becomes visible again after the
+   * queue's own visibility timeout.
+   */
   hide(messages) {
     const failed = messages.filter(({ settled, due, applied }) => !settled && due !== undefined && !applied);
     const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
@@ -643,7 +647,7 @@ function simpleName(errorType) {
     .replace(/(?<=.)(Error|Exception)$/, '');
 }
 
-/** Removes a `<…>` at the end. */
+/** Returns the name without the `<…>` at its end, if it has one. */
 function withoutGenerics(name) {
   let depth = 0;
   for (let position = name.length - 1; position >= 0; position--) {
@@ -749,8 +753,9 @@ function optionSeconds(value) {
 }
 
 /**
- * Formats a time as whole seconds or in RFC 3339. Any other value is converted to a string, because constructing an
- * error must not fail. The consumer and the retry handler ignore such a string, and quote it in the log.
+ * Formats a number as whole seconds and a `Date` in RFC 3339. Anything else is converted to a string, because
+ * constructing an error must not fail. If that string does not request a valid wait, it has no effect, and the consumer
+ * or the retry handler logs the problem.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

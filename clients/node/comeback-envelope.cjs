@@ -54,8 +54,9 @@ function opened() {
 }
 
 /**
- * Formats a time as whole seconds or in RFC 3339. Any other value is converted to a string, because constructing an
- * error must not fail. The retry handler ignores such a string, and logs the reason.
+ * Formats a number as whole seconds and a `Date` in RFC 3339. Anything else is converted to a string, because
+ * constructing an error must not fail. If that string does not request a valid wait, it has no effect, and the retry
+ * handler logs the problem.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

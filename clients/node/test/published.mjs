@@ -6,7 +6,11 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /**
+ * Defines the tests that every published package must pass: it contains the right files, and `import` and `require`
+ * give the same exports.
+ *
  * @param {string} url the URL of the package's own test
+ * @param imported the package, as its own test imports it
  * @param names the names that the module must export
  */
 export function testPackage(url, imported, names) {

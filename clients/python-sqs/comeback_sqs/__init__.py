@@ -263,7 +263,8 @@ class _Message:
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # True if the record succeeded, or the dead-letter queue accepted the message.
         self.settled = False
-        # The time at which the message returns. 0: immediately. None: after the queue's own visibility timeout.
+        # The time at which the message becomes visible again: 0 means immediately, and None means after the queue's own
+        # visibility timeout.
         self.due: float | None = None
         # True if SQS has hidden or deleted the message.
         self.applied = False
@@ -285,8 +286,8 @@ class _Batch:
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # The last part of the function's time is reserved for hiding and dead-lettering failed messages. No record
-        # starts during that time.
+        # The last part of the function's time is reserved for hiding and dead-lettering failed messages. No
+        # further record is processed once that part has begun.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -300,8 +301,9 @@ class _Batch:
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
-        """Returns how long a call to SQS may take, in seconds. At zero, no call is started. A fifth of the reserved
-        time stays unused. If a call outlasted the function, Lambda would deliver the whole batch again."""
+        """Returns how long a call to SQS may take, in seconds; zero means that no call may be started. A fifth of the
+        time that is reserved for such calls stays unused: if a call were still running at the function's timeout,
+        Lambda would deliver the whole batch again."""
         return max(0.0, self.time_left() - self.reserve / 5)
 
     def handle(self) -> _Response:
@@ -442,7 +444,8 @@ class _Batch:
     # Calls to SQS
 
     def hide(self, messages: list[_Message]) -> None:
-        """If a message cannot be hidden, it returns after the queue's own visibility timeout."""
+        """Hides each failed message until its retry is due. A message that cannot be hidden becomes visible again after
+        the queue's own visibility timeout."""
         failed = [message for message in messages if not message.settled and message.due is not None and not message.applied]
         self.apply("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
 
@@ -649,7 +652,7 @@ def _simple_name(error_type: str) -> str:
 
 
 def _without_generics(name: str) -> str:
-    """Removes a `<…>` at the end."""
+    """Returns the name without the `<…>` at its end, if it has one."""
     depth = 0
     for position in range(len(name) - 1, -1, -1):
         depth += {">": 1, "<": -1}.get(name[position], 0)

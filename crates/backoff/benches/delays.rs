@@ -1,7 +1,7 @@
-//! Compares the time to compute a delay in this crate and in backon. Only prints ratios, and never fails.
+//! Compares how long this crate and backon take to compute a delay. Prints times and ratios, and never fails.
 //!
-//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs the bench.
-//! Without the `--config` option, dependencies are optimized for size, which would slow backon down.
+//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs this
+//! benchmark. Without the `--config` option, dependencies are optimized for size, which would slow backon down.
 //!
 //! The draws differ: comeback-backoff draws uniformly up to the ceiling, with Xoshiro256++; backon draws uniformly from
 //! the ceiling to twice the ceiling, with fastrand.
@@ -18,10 +18,10 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// The ceiling reaches the cap at the 12th delay.
+/// The number of delays to compute with each iterator. The ceiling reaches the cap at the 12th delay.
 const DELAYS: u64 = 20;
 
-/// The shortest time per delay by bench, in nanoseconds.
+/// The shortest time per delay that each benchmark has measured, in nanoseconds.
 type Shortest = RefCell<BTreeMap<&'static str, f64>>;
 
 fn main() {
@@ -45,7 +45,7 @@ fn main() {
     print_ratios(&shortest.borrow());
 }
 
-/// The time per delay includes the time to build the iterator.
+/// Measures how long an iterator takes per delay, including the time to build the iterator.
 fn measure<I: Iterator<Item = Duration>>(
     criterion: &mut Criterion,
     shortest: &Shortest,

@@ -43,8 +43,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The tick in nanoseconds. The growth and the cap are in ticks. Even the longest wait, converted to nanoseconds,
-    /// fits in 64 bits.
+    /// The length, in nanoseconds, of a tick: the unit of time in which `growth` and `cap` are stored. Even the longest
+    /// wait, converted to nanoseconds, fits in 64 bits.
     tick: u64,
     retries: Option<u64>,
 }
@@ -67,8 +67,9 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Creates an exponential backoff with ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick. For
-    /// growth slower or faster than doubling, use a `factor` below or above 2.
+    /// Creates an exponential backoff with any growth factor: a `factor` below or above 2 gives growth slower or faster
+    /// than doubling. The ceiling of the nth wait is min(cap, base · factorⁿ⁻¹), rounded to a whole number of the
+    /// backoff's [ticks](Self::with_tick).
     ///
     /// # Errors
     ///
@@ -162,8 +163,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries; the first call does not count. A limit of 0 allows no retry. A list with fewer
-    /// waits still allows only one retry for each wait.
+    /// Limits the number of retries, not counting the first call. A limit of 0 allows no retry. A backoff made from a
+    /// list still allows only one retry for each wait in the list.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -191,8 +192,8 @@ impl Backoff {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The number set by [`with_retries`](Self::with_retries) or the length of the list, whichever is smaller. `None`
-    /// if retries are unlimited.
+    /// The maximum number of retries; `None` if retries are unlimited. For a backoff made from a list, this is the
+    /// length of the list or the number set by [`with_retries`](Self::with_retries), whichever is smaller.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
@@ -263,8 +264,8 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Takes durations in nanoseconds. The tick is a millisecond, a microsecond or a nanosecond: the longest of the
-    /// three that divides all durations.
+    /// Creates a backoff from durations in nanoseconds. Its tick, the unit of time in which it stores them, is a
+    /// millisecond, a microsecond or a nanosecond: the longest of the three that divides all durations.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));

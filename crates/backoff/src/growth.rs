@@ -5,13 +5,13 @@ use alloc::sync::Arc;
 /// How the ceiling of the wait before the nth retry grows with n. Durations are in ticks, the backoff's unit of time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
-    /// The ceiling is base · 2ⁿ⁻¹.
+    /// The ceiling of the nth wait is base · 2ⁿ⁻¹.
     Doubling { base: u64 },
-    /// The ceiling is base · factorⁿ⁻¹, rounded to the nearest tick; the factor is at least 1.
+    /// The ceiling of the nth wait is base · factorⁿ⁻¹, rounded to the nearest tick; the factor is at least 1.
     Powers { base: u64, factor: f64 },
     /// The ceiling of the nth wait is step · nᵖ: constant for p = 0, linear for p = 1, quadratic for p = 2.
     Polynomial { step: u64, power: u32 },
-    /// The ceiling is the nth wait of a list. Past the list's end, the ceiling is the last wait.
+    /// The ceiling of the nth wait is the nth duration in the list or, past the list's end, the last one.
     List(Arc<[u64]>),
 }
 
@@ -42,7 +42,7 @@ impl Growth {
         }
     }
 
-    /// Applies `length` to each duration.
+    /// Returns this growth with `length` applied to each of its durations, or the first error that `length` returns.
     pub(crate) fn map<E>(&self, length: impl Fn(u64) -> Result<u64, E>) -> Result<Self, E> {
         Ok(match self {
             Self::Doubling { base } => Self::Doubling { base: length(*base)? },

@@ -7,10 +7,10 @@ use rand::{Rng, RngExt};
 /// The wait that an error requests, for example with a server's `Retry-After` header. Return a hint from the closure
 /// passed to [`Retry::hint`](crate::Retry::hint).
 ///
-/// The retry either waits for the whole time, or ends without a further call.
+/// The next call is made no sooner than requested, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The wait before the next call. `None` ends the retry without a further call.
+    /// The wait before the next call. `None` means that no further call is made.
     wait: Option<Duration>,
     may_shorten: bool,
 }
@@ -42,7 +42,7 @@ impl Hint {
         crate::requested_wait(header, now).map(Self::new)
     }
 
-    /// Ends the retry without a further call if the wait is longer than `longest`.
+    /// Stops retrying if the requested wait is longer than `longest`: no further call is made.
     #[must_use]
     pub fn up_to(self, longest: Duration) -> Self {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }

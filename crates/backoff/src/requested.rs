@@ -109,7 +109,8 @@ pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, Unreadabl
     }
 }
 
-/// Interprets a bare number as seconds or as an epoch time.
+/// Returns the wait that a number without a unit requests. A number up to 1,209,600 (14 days) is in seconds, and one
+/// from 10⁹ is an epoch time, in seconds or milliseconds.
 fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWait> {
     let seconds = number.times(NANOS_A_SECOND);
     if seconds <= LONGEST_NUMBER * NANOS_A_SECOND {
@@ -168,7 +169,7 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
 struct Decimal {
     /// The part before the decimal separator; `u64::MAX` if it does not fit in 64 bits.
     whole: u128,
-    /// The fraction in billionths, rounded up.
+    /// The part after the decimal separator, in billionths, rounded up.
     billionths: u128,
     has_fraction: bool,
 }
@@ -261,7 +262,7 @@ fn at_offset(shown: SystemTime, offset: i64) -> Option<Duration> {
     Some(if offset > 0 { shown.saturating_sub(shift) } else { shown + shift })
 }
 
-/// Converts nanoseconds into a duration, or `Duration::MAX` if they do not fit.
+/// Converts nanoseconds into a duration. Returns `Duration::MAX` if they do not fit.
 fn duration(nanos: u128) -> Duration {
     match u64::try_from(nanos / NANOS_A_SECOND) {
         Ok(seconds) => Duration::new(seconds, (nanos % NANOS_A_SECOND) as u32),

@@ -391,7 +391,7 @@ where
         wait
     }
 
-    /// Returns the wait before the next call, after a result that is to be retried. `None` if no delay is left, or if a
+    /// Returns the wait before the next call, after a call that is to be retried. `None` if no delay is left, or if a
     /// hint or a limit ends the retries.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();

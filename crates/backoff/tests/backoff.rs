@@ -37,7 +37,8 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks the range of each wait, for every tick and jitter. `growth.rs` tests the ceilings.
+/// Checks that each wait is in its range, for several ticks (units of time) and for every jitter but the decorrelated
+/// one. `growth.rs` tests the ceilings.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -84,8 +85,8 @@ proptest! {
         }
     }
 
-    /// `delay` gets the random generator in the state that it had before the nth wait or, for decorrelated jitter,
-    /// before the first wait.
+    /// `delay` must return the iterator's nth wait if it gets the random generator in the same state that the
+    /// iterator's had before that wait or, for decorrelated jitter, before the first wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 pub(crate) use comeback_operate::clock::now;
 
-/// A command must not include the wall time in its JSON, because the same seed must give the same bytes.
+/// Runs `work`, and returns its result and the wall time that it took. A command must not include this time in its
+/// JSON, because the same seed must give the same bytes.
 #[expect(clippy::disallowed_methods, reason = "wall time is what is measured")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();

@@ -26,7 +26,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ContentionArguments {
-    /// Numbers of clients, up to 100000, without backoff up to 10000 [default: 10,20,30 … 190]
+    /// Numbers of clients, each at most 100000, or at most 10000 for the strategy none [default: 10,20,30 … 190]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<u32>,
     /// Backoff strategies: none, exponential, equal, full, decorrelated [default: all]
@@ -38,7 +38,7 @@ pub(crate) struct ContentionArguments {
     /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw random numbers as CPython does, to match the published program to the last digit
+    /// Draw random numbers as CPython does, to match a Python program of the same model to the last digit
     #[arg(long)]
     reference: bool,
     /// Print the unrounded means as JSON; the same arguments give the same bytes
@@ -56,7 +56,8 @@ pub(crate) struct ContentionArguments {
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Unless `--strategy` is given, leaves out points with the strategy `none` that would take too long.
+    /// Returns the points to simulate, each a number of clients with a strategy. Unless `--strategy` is given, leaves
+    /// out points with the strategy `none` that would take too long.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -105,7 +106,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// A row for a single run has no standard errors.
+/// Writes the report to a CSV file, with a row for each number of clients and strategy. The standard errors are empty
+/// in a row for a single run.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -39,8 +39,8 @@ pub(crate) enum OperateCommand {
     Status(status::StatusArguments),
     /// List waiting events, why each waits and when it is due
     ///
-    /// SQS cannot list the messages of a queue. So this command reads the handler's log, as far back as an event can
-    /// wait, and compares the number of events with SQS's own counts.
+    /// SQS cannot list the messages of a queue. So this command reads the handler's log for the longest time that an
+    /// event can wait, and compares the number of events found there with SQS's own counts.
     #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
     Waiting(waiting::WaitingArguments),
     /// Show the timeline of one event: its failures, waits and retries
@@ -51,22 +51,24 @@ pub(crate) enum OperateCommand {
     Trace(trace::TraceArguments),
     /// Pause retries of one function or all functions, or list who paused what and why
     ///
-    /// Retries are held, including those of events that are already waiting. New events still run, and are held if they
-    /// fail. A pause does not use up retries and does not count towards MAX_AGE. But SQS keeps a message for only 14
-    /// days, so an event is dead-lettered once its message is 13 days and 12 hours old.
+    /// Retries are held, including those of events that are already waiting. Functions are still invoked for new
+    /// events, which are held if they fail. A pause does not use up retries and does not count towards MAX_AGE. But SQS
+    /// keeps a message for only 14 days, so an event is dead-lettered once its message is 13 days and 12 hours old.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
     ///
-    /// Held events are recalled once the handler has learned that the pause is over, which takes about a minute.
+    /// Waits until the handler has learned that the pause is over, which takes about a minute. Then makes each held
+    /// message visible when its retry is due, instead of at the handler's next check of it.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
     /// After a fix, retry the waiting events of one function or of all functions
     ///
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
-    /// that is sooner. A hidden message is recalled once the handler has read the request, which takes about a minute;
-    /// a moved message comes back within 15 minutes. --dry-run shows how many events return, and when. Skips paused
-    /// events and, without --key, events whose function requested the wait with RetryAfter.
+    /// that is sooner. Once the handler has read the request, which takes about a minute, the command makes each hidden
+    /// message visible when it is due; a message sent again with a delay returns within 15 minutes. --dry-run shows how
+    /// many events return, and when. The request skips paused events and, without --key, events whose function
+    /// requested the wait with RetryAfter.
     #[command(after_help = request::RETRY_EXAMPLES)]
     Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled

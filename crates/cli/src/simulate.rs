@@ -126,7 +126,7 @@ impl Watcher for Progress {
     }
 }
 
-/// Includes minutes without events. Minutes are numbered from 0.
+/// Writes a CSV file with a row of counts for each minute, including minutes without events. The first minute is 0.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

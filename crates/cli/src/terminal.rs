@@ -84,7 +84,7 @@ fn series(series: &Series) -> String {
 /// Bars from the lowest to the highest. A count of zero is shown as a dot instead.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Groups the moments by day. A moment's log lines are aligned with its text.
+/// Formats the moments as lines of text, grouped by day. A moment's log lines are aligned with its text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -216,7 +216,8 @@ pub(crate) async fn changed<C: Change>(
     result
 }
 
-/// Fills `objects` with the JSON of what has been planned or done so far.
+/// Plans a change, shows the plan, and performs the change once it is confirmed. Sets `objects` to the JSON of the plan
+/// and, once the change has been performed, to that of its result, even if this function then fails.
 async fn planned_and_performed<C: Change>(
     change: C,
     dry_run: Option<bool>,

@@ -40,7 +40,7 @@ pub(crate) struct UiArguments {
     /// Print the console's URL instead of opening a browser
     #[arg(long)]
     no_open: bool,
-    /// Leave out everything that changes something or hides dead-letters
+    /// Serve a console without the actions that change something or hide dead-letters
     #[arg(long)]
     read_only: bool,
     #[cfg(feature = "operate")]

@@ -39,7 +39,8 @@ pub(super) fn token() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares in constant time, so that the duration reveals nothing to an attacker.
+/// Returns true if the two strings are equal. Compares them in constant time, so that the duration reveals nothing to
+/// an attacker.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -70,7 +71,8 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// The cookie's name includes the port, because browsers send a cookie to every port of a host.
+    /// Creates the access control of the console on this port. The name of its session cookie includes the port,
+    /// because browsers send a cookie to every port of a host.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }

@@ -320,7 +320,7 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    /// Only a repeatable input can have more than one value.
+    /// The form's inputs, each with its values. Only a repeatable input can have more than one value.
     inputs: Vec<(&'static Input, Vec<String>)>,
     functions: BTreeSet<String>,
     fields: String,

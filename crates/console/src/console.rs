@@ -207,8 +207,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// If `logs` is true, includes the function's log lines from every attempt; otherwise, only those from the last
-    /// failed attempt.
+    /// Returns the trace of the event with this id. If `logs` is true, the trace includes the function's log lines from
+    /// every attempt; otherwise, only those from the last failed attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
         let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };
@@ -224,7 +224,7 @@ impl Console {
         self.deployment.get(|| self.now(), async |_| self.asking().await?.deployment().await).await
     }
 
-    /// Checks the whole deployment if `function` is `None`.
+    /// Returns the doctor's diagnosis of the function, or of the whole deployment if `function` is `None`.
     pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
         let known = cached(&self.checks, function.map(FunctionName::to_string));
         let functions = function.cloned().into_iter().collect();

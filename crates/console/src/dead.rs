@@ -104,7 +104,7 @@ struct DeadPage {
 pub(super) struct Groups {
     pub(super) snapshot: Rc<Snapshot>,
     pub(super) table: Table,
-    /// For each row of the table, the group's number in the snapshot.
+    /// The number, in the snapshot, of the group that each row of the table shows.
     pub(super) numbers: Vec<usize>,
 }
 
@@ -152,7 +152,8 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&DeadPage { only_of: target.unwrap_or_default(), ..page })
 }
 
-/// `filled` has the values of the form's fields. If the form was refused, `refused` is the reason.
+/// Returns the page with the groups of dead-letters and the form that scans the queue. `filled` has the values of the
+/// form's fields. If the form was refused, `refused` is the reason.
 async fn dead_page(
     visit: &Visit,
     function: Option<&FunctionName>,
@@ -230,7 +231,8 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
-/// Escapes control characters, because form fields may even contain a NUL, which no command line can contain.
+/// Formats the filter's flags for display. Control characters are escaped: a form field may even contain a NUL, which
+/// no command line can contain.
 pub(super) fn shown_flags(filter: &Filter) -> String {
     let flags = filter.flags();
     let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();

@@ -40,7 +40,8 @@ impl TopicField {
         Self { value: value.to_owned(), read }
     }
 
-    /// The lines of a fix, without the lines that still need a topic; empty if nothing is wrong.
+    /// Returns the lines of the fix that a judgement suggests, without those that still need the ARN of an SNS topic.
+    /// Empty if nothing is wrong.
     pub(super) fn fix_lines(&self, judgement: &Judgement) -> Vec<FixLine> {
         let topic = self.read.as_ref().and_then(|read| read.as_ref().ok());
         let lines = judgement.fix_lines(topic).into_iter();

@@ -72,7 +72,7 @@ impl<T> Fresh<T> {
         last.insert(Read { at: now(), value }).clone()
     }
 
-    /// The next request reads the value again, even if it is fresh.
+    /// Marks the value as outdated, so that the next request reads it again even if it is fresh.
     pub(super) fn outdate(&self) {
         self.is_outdated.set(true);
     }

@@ -9,7 +9,8 @@ use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// The lines are distinct even without colours.
+/// The colour and style of each line in a chart. The styles differ, so that the lines can be told apart without
+/// colours.
 const STYLES: [(RGBColor, LineStyle); 3] =
     [(BLUE, LineStyle::Thick), (GREEN, LineStyle::Dashed), (ORANGE, LineStyle::Thin)];
 

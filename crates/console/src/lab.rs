@@ -162,7 +162,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Returns a button that sets an outage and keeps the form's other fields. See [`LabPage::presets`].
+/// Returns a button that fills in the fields of an outage and keeps the form's other fields. See [`LabPage::presets`].
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));

@@ -67,10 +67,10 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// Changes over the last hour, according to the handler's log.
+/// How the numbers of waiting, due and dead-lettered events changed over the last hour, according to the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
-    /// The change in the number of waiting events since an hour ago.
+    /// The change in the number of waiting events over the last hour.
     waiting: i64,
     /// The number of events that were due an hour ago. The page shows this number instead of the change since then,
     /// because the current count comes from SQS and may be a minute old.

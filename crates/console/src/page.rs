@@ -286,7 +286,7 @@ pub(super) struct Frame {
     counts: Option<Counts>,
     /// A line about each change that is in progress or has just ended, except the change that this page is about.
     pub(super) toasts: Vec<Toast>,
-    /// The demonstration's bar; `None` for a real deployment.
+    /// The bar at the top of each page that controls the demonstration; `None` for a real deployment.
     pub(super) demo: Option<Bar>,
 }
 
@@ -320,7 +320,7 @@ pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page))
 }
 
-/// Reason why a request is answered with an error page.
+/// Reason why the response to a request is an error page.
 #[derive(Debug)]
 pub(super) enum Problem {
     Missing,

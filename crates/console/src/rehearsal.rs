@@ -68,8 +68,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Starts the simulation that a tab's form requests, unless the tab already has the same simulation. Returns the
-    /// percentage that is done and, if the simulation ends within [`PATIENCE`], its result.
+    /// Starts the simulation that the form in a browser tab requests, unless the tab already has the same simulation.
+    /// Returns how much of the simulation is done, in percent, and its result if it ends within [`PATIENCE`].
     pub(super) async fn answer(
         &self,
         tab: &str,

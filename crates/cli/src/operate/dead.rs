@@ -133,7 +133,7 @@ struct RedriveArguments {
     /// Maximum number of dead-letters per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::REDRIVE, value_parser = Pace::read)]
     rate: Pace,
-    /// Maximum number of dead-letters
+    /// Maximum number of dead-letters to redrive
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Invoke this function instead of the original one; TARGET_FUNCTIONS must allow it
@@ -185,7 +185,7 @@ struct DiscardArguments {
     /// Maximum number of dead-letters per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
     rate: Pace,
-    /// Maximum number of dead-letters
+    /// Maximum number of dead-letters to discard
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Show the plan without changing anything

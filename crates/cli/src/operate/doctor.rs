@@ -21,8 +21,8 @@ docs/doctor.md describes each check. The doctor changes nothing; with --probe, i
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Check only these functions, attached or not, and show what is wrong with the deployment; if a function reads SQS
-    /// itself, check what comeback-sqs needs
+    /// Check these functions, attached or not, and list only problems of the deployment itself; for a function that
+    /// reads SQS directly, check what comeback-sqs needs
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
     /// Run only these checks

@@ -31,7 +31,7 @@ pub(crate) struct PauseArguments {
     /// Every function
     #[arg(long)]
     all: bool,
-    /// List open pauses and the requests in force, with who made them and why
+    /// List open pauses and the requests in force, and show who made them and why
     #[arg(long)]
     list: bool,
     /// Also list who paused, changed and resumed what
@@ -75,7 +75,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
 pub(crate) struct ResumeArguments {
-    /// Function as the pause names it
+    /// Function, named in the same way as when it was paused
     #[arg(value_name = "FUNCTION")]
     function: Option<FunctionName>,
     /// End the pause that covers every function; pauses of single functions stay

@@ -81,7 +81,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints on standard error, so that the note does not mix with the command's output.
+    /// Prints a note to standard error, so that it does not mix with the command's output.
     pub(crate) fn note(&self, note: &str) {
         anstream::eprintln!("note: {}", shown(note));
     }
@@ -189,8 +189,9 @@ fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Asks the operator to confirm a plan. With `--yes`, returns at once unless the operator must answer in person.
-/// Otherwise, fails if the operator declines, if standard input is not a terminal, or if the command prints JSON.
+/// Asks the operator to confirm a plan. `--yes` confirms it without asking, unless the operator must answer in person.
+/// Fails if the operator declines, or must be asked although standard input is not a terminal or the command prints
+/// JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {

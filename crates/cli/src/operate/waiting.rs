@@ -33,7 +33,7 @@ pub(crate) struct WaitingArguments {
     /// Only events whose next retry is due within this time
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     due_within: Option<Duration>,
-    /// Also list each event, in the order in which they are due
+    /// Also list the individual events, in the order in which they are due
     #[arg(long)]
     each: bool,
     /// Maximum number of events that --each lists

@@ -144,8 +144,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// `number` is the number of earlier messages in the event. The message's id is derived from it if the body has no
-    /// request id.
+    /// Creates a message with this body. Its id is the body's request id or, without one, is derived from `number`, the
+    /// number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -188,8 +188,8 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds the message, or all messages, in a JSON value. The value may be a list, such as `aws sqs receive-message
-    /// --query Messages` prints.
+    /// Adds the message in a JSON value, or all messages if the value holds several, like the list that `aws sqs
+    /// receive-message --query Messages` prints.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {

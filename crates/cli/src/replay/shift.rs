@@ -37,7 +37,7 @@ const MESSAGE: [Time; 4] = [
     (&["messageAttributes", "Comeback", "stringValue"], |by, moved| by.text(moved, &MOVED)),
 ];
 
-/// Members that hold times in an invocation record or a redriven dead-letter.
+/// The members of an invocation record or a redriven dead-letter whose values are times.
 const BODY: [Time; 4] = [
     (&["timestamp"], Shift::quoted_rfc3339),
     (&["requestPayload", "_retry_metadata", "initial_timestamp"], Shift::secs),
@@ -45,7 +45,7 @@ const BODY: [Time; 4] = [
     (&["dead_lettered_at"], Shift::secs),
 ];
 
-/// Members that hold times in the attribute `Comeback` of a moved message.
+/// The members of a moved message's attribute `Comeback` whose values are times.
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
@@ -60,7 +60,8 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// Returns a copy of `text` with the `times` in `objects` shifted. The objects must borrow from `text`.
+    /// Returns a copy of `text` in which the times in each of `objects` are shifted. `times` lists the members that
+    /// hold times. The objects must borrow from `text`.
     fn applied<'a>(
         self,
         text: &'a str,

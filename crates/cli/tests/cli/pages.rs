@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use crate::support::*;
 
-/// Several pages show this output.
+/// The output of `comeback schedule --rate 10/s`, which several documentation pages quote.
 static SCHEDULE: LazyLock<String> = LazyLock::new(|| printed("schedule --rate 10/s"));
 
 /// The text of a documentation page, joined into one line.

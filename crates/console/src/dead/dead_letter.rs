@@ -20,7 +20,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
 
-/// Query field with the one-time name of a dead-letter that was read again.
+/// Query parameter with the random name of a dead-letter that was read again from the queue.
 const READ: &str = "read";
 
 pub(super) fn routes() -> Router<Console> {
@@ -132,7 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// The URL contains a one-time name, not the payload. Only the latest result is kept.
+    /// Once a dead-letter has been read again, the URL of its page contains a random name for it, not the payload. The
+    /// console keeps only the dead-letter that was read last.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

@@ -21,11 +21,11 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was most recently read again, and its one-time name.
+    /// The dead-letter that was read again last, and the random name by which its page finds it.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
-/// A dead-letter that the operator asked to read again.
+/// A dead-letter that the console has read again from the queue, at the operator's request.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
     /// A heading, and the text below it: the payload, or the message's body if no event was found in the message.
@@ -59,7 +59,8 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Stores a dead-letter that was read again, in place of the previous one. Returns its one-time name.
+    /// Stores a dead-letter that was read again, in place of the previous one. Returns the random name by which its
+    /// page finds it.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));

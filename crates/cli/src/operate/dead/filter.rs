@@ -14,7 +14,7 @@ use comeback_operate::function::FunctionName;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
 pub(crate) struct FilterFlags {
-    /// Reason, such as max_age, or max_receive_count if SQS itself dead-lettered it
+    /// Reason, such as max_age, or max_receive_count for an event that SQS itself dead-lettered
     #[arg(long, value_name = "REASON", value_parser = read_reason)]
     reason: Option<&'static str>,
     /// Function; without a qualifier, any of its versions and aliases
@@ -52,7 +52,7 @@ impl FilterFlags {
         Filter { reason, target, error, older, newer, retries, key, payload }
     }
 
-    /// Fails unless a filter flag or `--all` is given.
+    /// Returns the filter that the flags describe. Fails unless a filter flag or `--all` is given.
     pub(crate) fn chosen(&self, all: bool) -> Result<Filter, Failure> {
         let filter = self.filter();
         if !all && filter.takes_everything() {
