@@ -208,8 +208,8 @@ class Batch {
     this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
-    // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No
-    // further record is processed once that part has begun.
+    // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No further record
+    // is processed once that part has begun.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Defines the tests that every published package must pass: it contains the right files, and `import` and `require`
+ * Defines the tests that every published package must pass: it contains the expected files, and `import` and `require`
  * give the same exports.
  *
  * @param {string} url the URL of the package's own test

@@ -37,8 +37,8 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks that each wait is in its range, for several ticks (units of time) and for every jitter but the decorrelated
-/// one. `growth.rs` tests the ceilings.
+/// Checks that each wait is within the bounds that the jitter sets, for several ticks (units of time) and every jitter
+/// but the decorrelated one. `growth.rs` tests the ceilings.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {

@@ -9,7 +9,7 @@ use comeback_backoff::{Hint, requested_wait};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Returns the cases in the golden file, except those with a lone surrogate, which a Rust string cannot hold.
+/// Returns the test cases in `retry-after.json`, except those with a lone surrogate, which a Rust string cannot hold.
 fn cases() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/directives/retry-after.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

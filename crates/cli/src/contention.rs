@@ -106,8 +106,8 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the report to a CSV file, with a row for each number of clients and strategy. The standard errors are empty
-/// in a row for a single run.
+/// Writes the report to a CSV file, with a row for each combination of a number of clients and a strategy. The columns
+/// for standard errors are empty if there was only one run.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -59,7 +59,7 @@ pub(crate) enum OperateCommand {
     /// Resume retries of a paused function, spread over time
     ///
     /// Waits until the handler has learned that the pause is over, which takes about a minute. Then makes each held
-    /// message visible when its retry is due, instead of at the handler's next check of it.
+    /// message visible when its retry is due, rather than at the handler's next check of it.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
     /// After a fix, retry the waiting events of one function or of all functions

@@ -286,7 +286,7 @@ pub(super) struct Frame {
     counts: Option<Counts>,
     /// A line about each change that is in progress or has just ended, except the change that this page is about.
     pub(super) toasts: Vec<Toast>,
-    /// The bar at the top of each page that controls the demonstration; `None` for a real deployment.
+    /// The bar that controls the demonstration, at the top of each page; `None` for a real deployment.
     pub(super) demo: Option<Bar>,
 }
 

@@ -190,7 +190,7 @@ fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
 }
 
 /// Asks the operator to confirm a plan. `--yes` confirms it without asking, unless the operator must answer in person.
-/// Fails if the operator declines, or must be asked although standard input is not a terminal or the command prints
+/// Fails if the operator declines, or cannot be asked because standard input is not a terminal or the command prints
 /// JSON.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;

@@ -14,7 +14,7 @@ use comeback_operate::function::FunctionName;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
 pub(crate) struct FilterFlags {
-    /// Reason, such as max_age, or max_receive_count for an event that SQS itself dead-lettered
+    /// Reason for dead-lettering, such as max_age; it is max_receive_count if SQS itself dead-lettered the event
     #[arg(long, value_name = "REASON", value_parser = read_reason)]
     reason: Option<&'static str>,
     /// Function; without a qualifier, any of its versions and aliases
