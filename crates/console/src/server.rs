@@ -88,7 +88,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
-/// Fails if the browser pauses for [`SILENT_FOR`] before it has sent the whole body.
+/// Wraps a request's body so that reading it fails if the browser pauses for [`SILENT_FOR`] before the end of the body.
 fn in_time(body: Incoming) -> Body {
     Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
         let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;

@@ -88,7 +88,8 @@ async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = folder.close();
 }
 
-/// Sends a message for each line read from standard input. Uses a separate thread, because reading blocks.
+/// Returns a receiver that gets a message for each line read from standard input. A separate thread reads the lines,
+/// because reading blocks.
 fn enters() -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {

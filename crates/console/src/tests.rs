@@ -143,7 +143,7 @@ pub(super) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
     rest.split('"').next().unwrap_or_default()
 }
 
-/// Runs a test on a single thread, as the server does.
+/// Runs a test on a single thread, because the server also runs on one.
 pub(super) async fn locally(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
@@ -318,7 +318,8 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// Serves on a free port until the returned sender sends `true`.
+/// Serves the console on a free port. Returns the server's address, and a sender that stops the server when it sends
+/// `true`.
 async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

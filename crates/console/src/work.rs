@@ -23,7 +23,8 @@ const TOAST_FOR: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Digest of the question and the plan. An operator who sends a form with this digest agrees to the plan.
+    /// Digest of a question's text and of the plan that the operator is asked to confirm. An operator who submits a
+    /// form with this digest agrees to that plan.
     pub(super) digest: String,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct PageScreen {
     progress: Cell<Option<Progress>>,
     /// Digest of the question that the operator has answered with yes; `None` once that answer has been used.
     agreed: RefCell<Option<String>>,
-    /// True if nothing was done, because the operator has not confirmed the plan that the change asked about.
+    /// True if the change was not made, because the operator has not confirmed its current plan.
     is_plan_new: Cell<bool>,
 }
 
@@ -206,7 +207,8 @@ pub(super) struct Works {
 }
 
 impl Works {
-    /// Performs a change, unless a form with this id was sent before. Redirects to the page with the progress.
+    /// Performs the change that a form requests, unless the form with this `id` was already submitted. Returns a
+    /// redirect to the page that shows the change's progress.
     pub(super) fn perform<F>(
         &self,
         id: &str,

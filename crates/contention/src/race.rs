@@ -31,7 +31,7 @@ pub struct Write {
     pub accepted: bool,
 }
 
-/// Mean duration of a hop (the travel of one message), in ms. A hop takes |Normal(mean, deviation)|.
+/// Mean duration of a hop (the transmission of one message), in ms. A hop takes |Normal(mean, deviation)|.
 pub(crate) const HOP_MEAN_MS: f64 = 10.0;
 pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
 

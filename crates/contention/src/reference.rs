@@ -9,7 +9,7 @@ use rand_mt::Mt;
 use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
-/// Each client has exactly one message in transit.
+/// A message in transit between a client and the server. A client has at most one message in transit at a time.
 #[derive(Clone, Copy)]
 enum Packet {
     Read,
@@ -19,8 +19,8 @@ enum Packet {
 }
 
 /// Simulates one run with one event per message. The random numbers are drawn in the same order as in the program
-/// published with the article: the travel time of a message is drawn when the message is sent, except that after a
-/// refused write, the travel time of the next read is drawn before the wait.
+/// published with AWS's article "Exponential Backoff And Jitter": the travel time of a message is drawn when the
+/// message is sent, except that after a refused write, the travel time of the next read is drawn before the wait.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

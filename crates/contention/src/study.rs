@@ -16,7 +16,7 @@ pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 /// One combination to study: a number of clients and a strategy. Each point becomes one cell of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Number of clients that update the row; 1 to 100,000.
+    /// Number of clients that try to update the same database row; 1 to 100,000.
     pub clients: u32,
     /// The backoff that every client uses.
     pub strategy: Strategy,
@@ -39,14 +39,14 @@ pub struct Report {
     pub cells: Vec<Cell>,
 }
 
-/// The means over all runs of one [`Point`].
+/// The results for one [`Point`], averaged over its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cell {
     /// Number of clients in each run.
     pub clients: u32,
     /// Backoff strategy that every client used.
     pub strategy: Strategy,
-    /// Mean time from a run's start until the last client has its answer, in ms.
+    /// Mean time from a run's start until the last client receives the response to its accepted write, in ms.
     pub time_ms: f64,
     /// Mean number of writes that the server received in a run.
     pub calls: f64,
@@ -62,9 +62,9 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. If `reference` is true, all runs of a [`Point`] share one random stream. The report then
-    /// equals, to the last digit, the output of a Python program that implements the published model and uses the same
-    /// seed. If `reference` is false, each run has its own stream.
+    /// Checks the points, and creates a study of them. If `reference` is true, all runs of a [`Point`] share one random
+    /// stream. The report then equals, to the last digit, the output of a Python program that implements the published
+    /// model and uses the same seed. If `reference` is false, each run has its own stream.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Counts the accepted writes of a run, and reports progress about a hundred times per run.
+/// Returns a function that counts the accepted writes of a run. It reports progress at most about a hundred times.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;

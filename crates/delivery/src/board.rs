@@ -47,7 +47,7 @@ struct Track<E> {
     entry: Arc<E>,
     size: usize,
     lane: Option<Lane>,
-    /// Number of calls that carried the entry, including calls under way.
+    /// Number of calls in which the entry was sent, including a call that is still in flight.
     calls: u64,
     /// Number of calls with this entry that used up none of its retries: either the service refused the whole call,
     /// which was then split, or it throttled this entry but accepted others.
@@ -62,7 +62,7 @@ enum Place {
     Here,
     /// The entry is in one half of a refused call. The half is sent as a separate call.
     InHalf,
-    /// The entry is in a call under way.
+    /// The entry is part of a call that is in flight.
     Away,
     /// The entry is waiting for its next retry.
     Waiting,
@@ -163,7 +163,7 @@ impl<E, R> Board<E, R> {
         Batch { entries: entries.collect(), indexes, is_half }
     }
 
-    /// Marks entries as ready after their wait.
+    /// Marks these entries, which have finished waiting, as ready to be sent.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
             let Some(track) = self.tracks.get_mut(&index) else { continue }; // The entry has failed in the meantime.
@@ -185,10 +185,11 @@ impl<E, R> Board<E, R> {
     }
 }
 
-/// Packing: chooses the entries for the next call.
+/// Methods that choose the entries of the next call.
 impl<E, R> Board<E, R> {
-    /// Packs a batch in the order of the input, as far as lanes allow. A batch is complete when it is full or when the
-    /// next entry does not fit, so any two successive batches together exceed one of the limits.
+    /// Chooses the next batch from the entries that are ready, in the order of the input, and returns their indexes. A
+    /// batch is complete when it is full or when the next entry does not fit, so any two successive batches together
+    /// exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
         // If only a few more entries are ready, they go in this call too, which saves a separate call.
         let with_rest = most.saturating_add(most / 8);
@@ -246,7 +247,7 @@ impl<E, R> Board<E, R> {
     }
 }
 
-/// Settling entries as failed, together with the entries behind them in their lanes.
+/// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
     /// Settles every entry as failed at the deadline. Nothing more is sent, and calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
@@ -259,7 +260,7 @@ impl<E, R> Board<E, R> {
         self.leave_all(|_| true, EntryError::Interrupted);
     }
 
-    /// Settles every entry that is not in a call as failed, because a further call would fail with the same error.
+    /// Gives up on every entry that is not in flight, because a further call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }

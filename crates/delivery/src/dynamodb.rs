@@ -67,12 +67,13 @@ pub enum Action {
 }
 
 impl Write {
-    /// Makes a write that puts this item into one of the sender's tables.
+    /// Creates a write that puts `item` into `table`, which must be one of the sender's tables.
     pub fn put(table: impl Into<String>, item: Attributes) -> Self {
         Self { table: table.into(), action: Action::Put(item) }
     }
 
-    /// Makes a write that deletes the item with this key. The attributes must be exactly the key attributes.
+    /// Creates a write that deletes the item with this key from `table`. The attributes in `key` must be exactly the
+    /// key attributes.
     pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
         Self { table: table.into(), action: Action::Delete(key) }
     }
@@ -97,7 +98,7 @@ impl Write {
     }
 }
 
-/// The `BatchWriteItem` API, for the tables of one sender.
+/// The `BatchWriteItem` API, for the tables that one sender writes to.
 #[derive(Debug)]
 pub struct BatchWriteItem {
     client: Client,
@@ -343,8 +344,8 @@ mod tests {
     }
 
     proptest! {
-        /// The computed size must be at least the size of the body, or calls could exceed their limit. It must not be
-        /// much larger, or calls would be half empty.
+        /// The size that the sender computes for a call must be at least the size of the call's JSON body, or calls
+        /// could exceed the service's limit. It must not be much larger, or calls would be half empty.
         #[test]
         fn size_in_a_call_is_its_json(values in vec(value(), 1..12)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Gap after the first throttled call, in seconds. It allows 10 calls a second.
+/// Seconds from the beginning of one call to the next, once the service has throttled a whole call for the first time:
+/// 10 calls a second. If the service throttled only part of that call, the time is shorter in proportion.
 const FIRST: f64 = 0.1;
 /// The longest gap between calls. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;
@@ -101,7 +102,8 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds from the beginning of one call to the next; 0 if the calls are not spaced.
     gap: f64,
-    /// Seconds per entry when the service last accepted only part of a call; `None` if that has not happened yet.
+    /// Estimate of the pace that the service allows, in seconds per entry, made after a throttled call. `None` if there
+    /// is no estimate.
     known: Option<f64>,
     /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
     /// since then.
@@ -138,8 +140,8 @@ impl Pace {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// Returns how long to sleep before the next call may begin, or before asking again; zero if the call may begin
-    /// now. `gone` is the time for which the call has waited already.
+    /// Returns how long to sleep before checking again; zero if the next call to the service may begin now. `gone` is
+    /// the time for which that call has waited already.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -218,7 +220,8 @@ impl Pace {
         }
     }
 
-    /// Sets the gap so that each entry takes `an_entry` seconds on average.
+    /// Sets the time between the beginnings of two calls so that, on average, one entry is sent every `an_entry`
+    /// seconds.
     fn space(&mut self, an_entry: f64) {
         self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }
@@ -233,7 +236,8 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Adjusts the pace after a call in which the service accepted `part` of the entries, a share from 0 to 1.
+        /// Adjusts the pace after a call. `part` is the share of the call's entries that the service accepted, from 0
+        /// to 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

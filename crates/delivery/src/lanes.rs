@@ -47,7 +47,8 @@ impl Lane {
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
-    /// Closed lanes; `None` if lanes are never closed.
+    /// Lanes that accept no further entries, because the sender gave up on one of their entries. `None` if lanes always
+    /// accept further entries.
     broken: Option<HashSet<Lane>>,
 }
 
@@ -56,7 +57,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to its lane. Returns true if the lane had no open entry.
+    /// Adds an entry to the end of its lane. Returns true if every earlier entry of the lane already has an outcome.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);

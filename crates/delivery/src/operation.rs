@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::lanes::Lane;
 use crate::limits::Limits;
 
-/// A service's answer for one entry: its receipt, or an error.
+/// The result of sending one entry: the service's receipt, or an error.
 pub type EntryAnswer<R = ()> = Result<R, ServiceError>;
 
 /// A batch API of a service. A sender packs entries into calls of the API, and retries failed entries.
@@ -115,14 +115,14 @@ impl ErrorKind {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Returns true if every other call would fail with this kind of error too.
+    /// Returns true if an error of this kind means that every further call would fail in the same way.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }
 }
 
 impl ServiceError {
-    /// Makes an error of the given kind, with the service's code and message.
+    /// Creates an error of the given kind, with the service's code and message.
     pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, code: code.into(), message: message.into(), retry_after: None, is_of_some: false }
     }
@@ -133,7 +133,7 @@ impl ServiceError {
         Self { retry_after: pause, ..self }
     }
 
-    /// Makes the error for an entry that is missing from the service's response.
+    /// Creates the error for an entry that is missing from the service's response.
     pub fn no_answer() -> Self {
         Self::new(ErrorKind::Transient, "", "the service gave no answer for this entry")
     }

@@ -71,7 +71,7 @@ pub enum EntryError {
     TooLarge {
         /// Size of the entry in bytes, as the service counts them.
         size: usize,
-        /// The service's limit in bytes.
+        /// The size limit that the entry exceeds, in bytes.
         limit: usize,
     },
     /// The service refused the entry, or refused the whole call for a reason that has nothing to do with the entry,
@@ -94,8 +94,8 @@ pub enum EntryError {
     #[error("sent, and not answered before the deadline")]
     Unanswered,
     /// A call with other entries failed with this error and ended the delivery before this entry could be sent, or sent
-    /// again. Possible causes: a permission, the credentials or the queue itself is missing; the service refuses every
-    /// entry; or every call failed until retries ran out.
+    /// again. Possible causes: credentials that are missing or lack a permission; a queue or other resource that does
+    /// not exist; a service that refuses every entry; or failures of every call until the retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),
     /// An earlier entry of the same [`Lane`](crate::Lane) was not delivered, so this entry was not sent, or not sent

@@ -30,7 +30,8 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) deadline: D,
 }
 
-/// Sends the entries of the board and of the source. Calls `settle` with each outcome as it is decided.
+/// Sends the entries that `board` holds and those that the source in `intake` yields. Calls `settle` with the outcome
+/// of each entry as soon as the outcome is decided.
 pub(crate) async fn run<O, S, F>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -113,8 +114,8 @@ enum Next<E, R> {
     End,
 }
 
-/// A finished call: its batch, the gate's permission for it, and the service's results for the entries, or its error
-/// for the whole call.
+/// A finished call: its batch, the [`Pass`] that allowed it, and what the service returned: a result for each entry, or
+/// one error for the whole call.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryAnswer<R>>, ServiceError>);
 
 /// Everything that the loop awaits.

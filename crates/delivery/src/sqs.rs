@@ -29,13 +29,13 @@ impl Sender {
         Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
-    /// Like [`new`](Self::new), but on a FIFO queue, one call may carry up to ten messages of a group. SQS keeps them
-    /// in order.
+    /// Like [`new`](Self::new), except that one call may carry up to ten messages of the same group of a FIFO queue.
+    /// SQS keeps them in order.
     ///
     /// If SQS refuses a message but accepts a later one of its group, the refused message is handed back
     /// ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), because it would now arrive out of order. The group's
-    /// messages behind the accepted ones are handed back too. By contrast, a sender from [`new`](Self::new) sends a
-    /// failed message again while the rest of the group waits.
+    /// later messages that SQS has not accepted are handed back too. By contrast, a sender from [`new`](Self::new)
+    /// sends a failed message again while the rest of the group waits.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, true)
     }
@@ -218,7 +218,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// The size is irrelevant: these calls have no byte limit.
+    /// Returns the length of the receipt handle. Any other number would do, because these calls have no limit in bytes.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
@@ -268,7 +268,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// The size is irrelevant: these calls have no byte limit.
+    /// Returns the length of the receipt handle. Any other number would do, because these calls have no limit in bytes.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }

@@ -15,7 +15,7 @@ const DOWN: u64 = 6;
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R> Board<E, R> {
-    /// Returns the entries to send again, and the waits before them.
+    /// Records the result of a call. Returns the entries to send again after a wait, grouped by the length of the wait.
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
@@ -123,8 +123,9 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Schedules retries. An entry's wait depends on the number of calls that have carried it. All failed entries of a
-    /// lane wait as long as the one that has been in the most calls.
+    /// Returns the failed entries that will be retried, with the wait before each retry, and gives up on the others.
+    /// The wait depends on the number of calls that contained the entry. Within a lane (a group of entries that must
+    /// stay in order), the highest of these numbers counts for every failed entry.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -218,7 +219,8 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if halves of refused calls should be sent first, because they show whether every entry is refused.
+    /// Returns true if the service may be refusing every entry. In that case, the halves into which refused calls were
+    /// split are sent before other entries, because their results show whether it is.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

@@ -24,10 +24,10 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// Error code that makes the sender retry an entry for which the service returns it.
+    /// Code of a transient error: if the service returns it for an entry, the sender retries the entry.
     const PASSING: &'static str;
-    /// Error code that makes the sender give up on an entry for which the service returns it. `None` if the API has no
-    /// such code.
+    /// Code of a permanent error: if the service returns it for an entry, the sender gives up on the entry. `None` if
+    /// the API has no such code.
     const FINAL: Option<&'static str> = None;
     /// Error code with which the service refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;

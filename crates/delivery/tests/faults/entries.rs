@@ -83,7 +83,8 @@ async fn items_that_grow_in_json_fit() {
     accounted::<BatchWriteItem>(&service, &texts(25), outcome);
 }
 
-/// DynamoDB refuses a whole call if one of its tables is missing or access is denied, and does not name the table.
+/// If one of the tables in a call does not exist or may not be accessed, DynamoDB refuses the whole call without naming
+/// the table.
 #[tokio::test]
 async fn bad_table_does_not_affect_others() {
     for (code, kind) in

@@ -1,4 +1,4 @@
-//! Tests of the sender with a scripted service, and of its traces.
+//! Tests of a sender that calls a scripted service, and of the traces that the sender writes.
 
 mod batches;
 mod ending;

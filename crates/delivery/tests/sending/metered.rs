@@ -14,8 +14,8 @@ use tokio::time::Instant;
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// True if the service answers for each entry even when it accepts none of the entries in a call, as Kinesis does.
-    /// False if it fails the whole call in that case, as DynamoDB and SQS do.
+    /// True if the service returns a result for each entry even when it accepts none of the entries in a call, as
+    /// Kinesis does. False if it fails the whole call in that case, as DynamoDB and SQS do.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,

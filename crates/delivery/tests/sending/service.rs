@@ -54,8 +54,8 @@ pub(crate) struct Service {
     pub(crate) polls: usize,
     /// Bytes that an entry adds to a call beyond its own size.
     pub(crate) overhead: usize,
-    /// An error kind, and the ids of the entries that cause it. A call with any of these entries fails as a whole,
-    /// whatever the script says.
+    /// An error kind, and the ids of the entries that cause it. A call with any of these entries fails as a whole with
+    /// this error, whatever results the test has scripted for the call.
     pub(crate) bad: (ErrorKind, Vec<usize>),
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
@@ -86,7 +86,7 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    /// The sender's waits are recorded, and take no real time.
+    /// Returns a sender that delivers to this service. The sender's waits are recorded, and take no real time.
     pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
         Sender::over(self, |wait| self.sleep(wait).boxed_local())
     }
