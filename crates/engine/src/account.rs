@@ -147,8 +147,8 @@ impl Move<'_> {
 pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden until its wait ends.
     NotSent(CallFailure),
-    /// SQS did not answer, so it may have accepted the copy. The original is hidden for an hour or longer, because each
-    /// further move could add another copy of the event.
+    /// SQS did not respond to the call that sends the message's copy, so it may have accepted the copy. The original is
+    /// hidden for an hour or longer, because each further move could add another copy of the event.
     Unanswered(String),
 }
 

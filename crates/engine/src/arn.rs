@@ -390,12 +390,14 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// The names of partitions and regions have only these characters.
+/// Returns true if `name` has only characters that occur in the names of partitions and regions: lower-case letters,
+/// digits and hyphens.
 fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// `$LATEST.PUBLISHED` comes from Lambda Managed Instances.
+/// Returns true if `qualifier` has the form of a version or an alias, or is `$LATEST` or `$LATEST.PUBLISHED`. Lambda
+/// Managed Instances use `$LATEST.PUBLISHED`.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }

@@ -238,7 +238,7 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// Returns U+FFFD for a character that SQS would refuse. Source: `SendMessage`, SQS API reference.
+/// Returns the character, or U+FFFD if SQS would refuse the character. Source: `SendMessage`, SQS API reference.
 fn accepted(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,

@@ -404,9 +404,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// The time that is left for retries after a pause: from its end at `over` until the last possible retry. It is
-    /// computed for the moment at which every handler environment has noticed that end. So a later pause, which extends
-    /// `MAX_AGE`, does not change when the events held during this pause come back.
+    /// Returns the time from the end of a pause, `over`, until the last possible retry. A later pause extends
+    /// `MAX_AGE`, but must not change when the events held during this pause come back. The time is therefore computed
+    /// as of the moment at which every handler environment has noticed the end of this pause.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -505,8 +505,9 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// Returns the end of a reason's detail, which warns if an earlier re-invocation may have succeeded. The handler
-/// re-invokes on the second receive at the earliest, so there can have been one only from the third receive on.
+/// Returns the last part of a dead-letter reason's text: from the third receive on, a warning that an earlier
+/// re-invocation may have succeeded; before that, nothing. The handler re-invokes on the second receive at the
+/// earliest.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

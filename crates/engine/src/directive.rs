@@ -37,7 +37,8 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// Returns `None` for an ordinary error. Durations in the message count from `failed_at`.
+    /// Returns the directive that a function gives with this error; `None` for an ordinary error. A duration in the
+    /// message counts from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),

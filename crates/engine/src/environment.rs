@@ -319,8 +319,8 @@ impl Environment {
     }
 }
 
-/// SQS may deliver a message twice in one batch. Only the later delivery is handled, because only its receipt handle is
-/// valid.
+/// Returns the last delivery of each message in a batch. SQS may deliver a message twice in one batch, and only the
+/// receipt handle of the later delivery is valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());

@@ -56,8 +56,8 @@ pub struct WaitingMessage {
     pub at: Timestamp,
     /// The visibility timeout or delay, in seconds.
     delay: u32,
-    /// The handle for recalling the message; `None` if the newest log line has no handle or the fold does not keep
-    /// handles.
+    /// The ids with which an operator can make the hidden message visible early. `None` if the newest log line has no
+    /// receipt handle, or if the fold does not keep handles.
     pub handle: Option<Box<Handle>>,
 }
 
@@ -96,10 +96,11 @@ pub enum WaitsFor {
 /// or error share one more group, which has no function and no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function; `None` for the group shared by all kinds after the first 1,000.
+    /// The ARN of the function. `None` in the one group that holds every combination of function and error after the
+    /// first 1,000.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the group shared by all kinds after
-    /// the first 1,000.
+    /// The `errorType` of the failed invocation. `None` if it is unknown, and in the one group that holds every
+    /// combination of function and error after the first 1,000.
     pub error_type: Option<String>,
     /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
     /// was ignored. If several were ignored, this is the text that sorts last.
@@ -177,7 +178,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.insert(id, message);
     }
 
-    /// Removes the waiting messages without a log line since this time.
+    /// Removes every waiting message whose newest log line was written before `since`.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.waiting.retain(|_, message| message.at >= since);
     }

@@ -99,9 +99,9 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message for which no decision could be made. The message is hidden for as long as after a failed call,
-    /// so that it reaches SQS's limit of 14 days before the limit of 1,000 receives. If `expiring` is given, the
-    /// message is dead-lettered instead.
+    /// Keeps a message for which no decision could be made, or dead-letters it if `expiring` is given. A kept message
+    /// is hidden for a random time, which is longer on average after each receive, up to an hour. The message therefore
+    /// reaches SQS's limit of 14 days before the limit of 1,000 receives.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,

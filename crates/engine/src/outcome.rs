@@ -37,8 +37,9 @@ pub enum Location {
     /// The message is on the retry queue, hidden because a call may have been accepted. Until it becomes visible again,
     /// the event must not be re-invoked or copied.
     Guarded,
-    /// The message is on the retry queue and could not be hidden. The message comes back after the queue's own
-    /// visibility timeout, or at the end of an earlier guard.
+    /// The message is on the retry queue and could not be hidden. It comes back when its current visibility timeout
+    /// ends: the queue's own, or one that the handler set before it tried to re-invoke the function or to move the
+    /// message.
     NotHidden,
     /// A delayed copy replaced the message on the retry queue.
     Moved,
@@ -58,11 +59,11 @@ pub enum What {
         due_by: DueBy,
         /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// The retry request that made the retry due earlier; `None` if no request did.
+        /// The operator's retry request that brought the retry forward; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden, in which case it comes back earlier. `None` if it is hidden or
-        /// was moved.
+        /// The error if the message could not be hidden; the message then comes back when its current visibility
+        /// timeout ends. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -75,8 +76,8 @@ pub enum What {
         /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The error if the message could not be hidden, in which case it comes back earlier. `None` if it is hidden or
-        /// was moved.
+        /// The error if the message could not be hidden; the message then comes back when its current visibility
+        /// timeout ends. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -87,7 +88,7 @@ pub enum What {
         /// The request id of the new invocation; `None` if Lambda's response had none.
         #[serde(default, serialize_with = "cut", skip_serializing_if = "Option::is_none")]
         invoke_request_id: Option<String>,
-        /// The retry request that made the retry due earlier; `None` if no request did.
+        /// The operator's retry request that brought the retry forward; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
     },
@@ -137,7 +138,7 @@ pub enum Cause {
     Refused,
     /// The call to re-invoke the function was never sent.
     NotSent,
-    /// The call to re-invoke the function was sent but not answered, so Lambda may have accepted the event.
+    /// The call to re-invoke the function was sent, but Lambda did not respond, so it may have accepted the event.
     Unanswered,
     /// The event's dead-letter could not be sent.
     DeadLetterNotSent,
@@ -158,7 +159,7 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DueBy {
-    /// The policy's backoff.
+    /// The backoff of the function's policy set the due time.
     Policy,
     /// A `RetryAfter` error that the function returned.
     RetryAfter,
@@ -168,7 +169,7 @@ pub enum DueBy {
     RetryNow,
 }
 
-/// The effect of an operator's retry request that made a retry due earlier.
+/// The effect of an operator's retry request that brought a retry forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Early {
     /// When the retry would have been due without the request.
@@ -254,8 +255,8 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle that lets an operator make the message visible early. `None` if the message does not
-    /// stay hidden, returns soon anyway, or must not return early.
+    /// The receipt handle with which an operator can make the message visible early. `None` if the message does not
+    /// stay hidden, becomes visible soon anyway, or must not become visible early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
         let stays = may_return && self.what.delay()? > NOT_RECALLED;

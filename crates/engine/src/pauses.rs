@@ -21,7 +21,8 @@ use crate::timing::RETENTION;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    /// Retry requests first, as in the JSON.
+    /// The operators' requests in the pauses document: retry requests first, then cancel requests, each in the order of
+    /// the JSON.
     requests: Vec<RequestEntry>,
     /// Members of the document that this version does not know, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,
@@ -131,9 +132,9 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Returns when a held message comes back, if enough of `MAX_AGE` is left: at a random time within `spread` after
-    /// the end of the pause. `None` while the pause has no end. `first_id` is the id that the message had when it was
-    /// first sent.
+    /// Returns the time at which a held message comes back: a random time within `spread` after the end of the pause.
+    /// If too little of `MAX_AGE` is left, the message comes back sooner. `None` if the end of the pause is not set.
+    /// `first_id` is the id that the message had when it was first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -237,7 +238,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), requests, others }.with(pauses))
     }
 
-    /// Writes the document as the parameter's value, in compact JSON.
+    /// Returns the document as compact JSON: the value to store in the SSM parameter.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
@@ -252,7 +253,8 @@ impl Pauses {
     }
 }
 
-/// Any value other than a list or `null` becomes a single unreadable entry.
+/// Returns the entries of a list of requests; none for `null`. Any other value is returned as a single unreadable
+/// entry.
 fn entries(raw: &RawValue, kind: RequestKind) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
@@ -337,7 +339,7 @@ impl Pauses {
         }
     }
 
-    /// Returns true if a request was removed.
+    /// Removes all withdrawn requests. Returns true if there were any.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.requests.len();
         self.requests.retain(RequestEntry::is_not_withdrawn);
