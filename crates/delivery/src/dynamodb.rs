@@ -72,8 +72,8 @@ impl Write {
         Self { table: table.into(), action: Action::Put(item) }
     }
 
-    /// Creates a write that deletes the item with this key from `table`. The attributes in `key` must be exactly the
-    /// key attributes.
+    /// Creates a write that deletes an item from `table`. The attributes in `key` must be exactly the key attributes of
+    /// the item.
     pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
         Self { table: table.into(), action: Action::Delete(key) }
     }

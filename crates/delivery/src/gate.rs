@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Seconds from the beginning of one call to the next, once the service has throttled a whole call for the first time:
-/// 10 calls a second. If the service throttled only part of that call, the time is shorter in proportion.
+/// Seconds from the beginning of one call to the next, after the first call that the service throttled. The value
+/// applies if the service throttled all of that call; if it throttled only part, the time is shorter in proportion.
 const FIRST: f64 = 0.1;
 /// The longest gap between calls. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;

@@ -147,7 +147,7 @@ impl Move<'_> {
 pub enum MoveFailure {
     /// SQS did not accept the copy. The original is hidden until its wait ends.
     NotSent(CallFailure),
-    /// SQS did not respond to the call that sends the message's copy, so it may have accepted the copy. The original is
+    /// SQS did not respond when the handler sent the copy, so SQS may have accepted the copy. The original message is
     /// hidden for an hour or longer, because each further move could add another copy of the event.
     Unanswered(String),
 }

@@ -37,8 +37,8 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// Returns the directive that a function gives with this error; `None` for an ordinary error. A duration in the
-    /// message counts from `failed_at`.
+    /// Returns what a function's error says about retrying the event; `None` if it is an ordinary error. A duration in
+    /// `message` counts from `failed_at`.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),

@@ -238,7 +238,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), requests, others }.with(pauses))
     }
 
-    /// Returns the document as compact JSON: the value to store in the SSM parameter.
+    /// Returns the document as compact JSON: the value of the SSM parameter that stores the pauses.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
