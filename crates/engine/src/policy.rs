@@ -101,7 +101,8 @@ impl Policy {
     }
 }
 
-/// The waits are whole seconds, because SQS counts in seconds.
+/// Returns an exponential backoff with this base and cap in seconds, and with this jitter. Its waits are whole seconds,
+/// because SQS counts in seconds.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
 }

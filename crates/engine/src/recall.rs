@@ -23,18 +23,18 @@ use crate::requests::{Request, RequestKind};
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
 
-/// A message that returns within this time anyway is not recalled.
+/// A hidden message that becomes visible within this time anyway is not recalled, i.e. not made visible early.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
 /// Minimum time gained by a recall. A message that would gain less is not recalled: it might even return later,
 /// because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
-/// An entry of the pauses document that recalls waiting messages.
+/// An entry in the pauses document because of which waiting messages are recalled, i.e. made visible early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
-    /// A request to retry or cancel waiting events. Cancelled events return at once, because no due time applies to
-    /// them.
+    /// A request to retry or cancel waiting events. The messages of cancelled events become visible at once, because a
+    /// cancelled event has no due time.
     Request(&'p Request),
     /// A pause that has ended. The events that were held during the pause return to the handler.
     Resume(&'p Pause),
@@ -55,7 +55,8 @@ pub enum Written {
 pub enum NotRecalled {
     /// The entry of the pauses document does not apply to the message's event.
     NotCovered,
-    /// The function requested the wait with a `RetryAfter`, and the retry request does not name the event's key.
+    /// The event's function asked for the wait with a `RetryAfter`. A retry request ends such a wait only if it names
+    /// the event's key, and this request does not.
     RetryAfter,
     /// The event's next retry is the last that `MAX_RETRIES` allows.
     LastRetry,
@@ -102,7 +103,8 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// The time from which handlers apply this entry of the pauses document.
+    /// Returns the time from which handlers act on this entry: the time of the request, or the time at which the pause
+    /// ended.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -123,7 +125,8 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// The time from which handlers apply this entry of the pauses document.
+    /// Returns the time from which handlers act on this entry: the time of the request, or the time at which the pause
+    /// ended.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -131,7 +134,8 @@ impl Recall<'_> {
         }
     }
 
-    /// When a message's retry is due if the message is recalled. The recall hides the message until then.
+    /// Returns the time at which this entry makes a message's retry due. To recall the message, the operator hides it
+    /// only until then.
     ///
     /// # Errors
     ///
@@ -197,8 +201,8 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true for a cancel request. Only a cancel request recalls events of a paused function, because a
-    /// cancelled event is not re-invoked.
+    /// Returns true for a cancel request. Only a cancel request makes hidden messages of a paused function visible
+    /// early, because a cancelled event is not re-invoked.
     pub const fn is_cancel(self) -> bool {
         matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }

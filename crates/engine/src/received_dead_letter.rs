@@ -1,5 +1,5 @@
-//! Parses messages from the dead-letter queue, and builds the message bodies that redrive their events. The messages
-//! are untrusted, because anyone may have sent them.
+//! Parses messages from the dead-letter queue, and builds message bodies with which their events can be sent to the
+//! retry queue again. The parsed messages are untrusted, because anyone may have sent them.
 
 use std::borrow::Cow;
 

@@ -107,11 +107,12 @@ impl Record {
     }
 }
 
-/// Name of the message attribute that holds the data about a moved message's original.
+/// Name of the message attribute that marks a copy. It holds data about the original message, which the copy replaced.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Longest wait after an unanswered `Invoke`, and so the longest wait that a copy of a message carries in its attribute.
+/// Maximum wait after an `Invoke` call without a response. The attribute of a moved message cannot delay the next call by
+/// more than this either.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original of a moved message.
@@ -119,7 +120,8 @@ pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 pub struct Moved {
     /// SQS's id for the original.
     pub message_id: String,
-    /// The original's `SentTimestamp`; never after the copy's `SentTimestamp`.
+    /// The `SentTimestamp` of the original message, which the moved message is a copy of. It is never later than the
+    /// copy's own `SentTimestamp`.
     pub sent: Timestamp,
     /// When the original was first received. A time outside the range from the original's `SentTimestamp` to the moved
     /// message's is replaced by the nearer end of the range.
@@ -175,9 +177,9 @@ impl Moved {
         })
     }
 
-    /// Returns the attribute's value for the message's next copy. `waits_on` is true if no call failed, so that the
-    /// message's wait merely continues. In that case, the receives of a copy are not counted, and the whole wait counts
-    /// as one receive, as it does for a hidden message.
+    /// Returns the value of the message attribute `Comeback` for the message's next copy. `waits_on` is true if no call
+    /// failed and the message only continues to wait. If the message is itself a copy, this receive is then not
+    /// counted: the whole wait counts as one receive, as it does for a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

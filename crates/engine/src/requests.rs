@@ -16,8 +16,8 @@ use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longe
 
 /// Maximum value of [`Request::within`]: 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// Maximum lifetime of a request: the longest `within`, plus the longest time until the handler has checked every
-/// message.
+/// Maximum lifetime of a request: up to 11 hours in which its retries become due, and up to 14 more hours in which the
+/// handler checks every message that the request may apply to.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
@@ -121,8 +121,9 @@ impl Request {
         self.errors.is_empty() || error_type.is_some_and(matches)
     }
 
-    /// When a message is due because of this request: a random time between `at` and `at` + `within`, so `at` itself for
-    /// a cancel request. `first_id` is the id that the message had when it was first sent.
+    /// Returns the time at which this request makes a message due: a random time between `at` and `at` + `within`.
+    /// `within` is zero for a cancel request, so the time is then `at`. `first_id` is the id that the message had when
+    /// it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
@@ -182,7 +183,8 @@ impl RequestEntry {
         Self { kind, text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// The request's time is rounded up to a whole second, so that the request does not miss the latest failures.
+    /// Converts a request to an entry in the pauses document. The request's time is rounded up to a whole second, so
+    /// that the request also covers failures from the same second.
     pub(crate) fn of(request: &Request) -> Self {
         let is_retry = request.kind == RequestKind::Retry;
         debug_assert!(is_retry || request.within.is_zero(), "BUG: a cancel takes no time");

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 /// Minimum time between two counts by one environment. SQS's own count of messages in flight may be a minute old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// An environment counts again once it has room for fewer messages than this (the size of a batch).
+/// An environment counts the messages in flight again once it may hide fewer messages than this (the size of a batch).
 const LOW: u64 = 10;
 
 /// The number of messages on one retry queue that one handler environment may still hide.
@@ -66,7 +66,8 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Returns true if the environment has not yet counted the messages in flight, and a count could give it room.
+    /// Returns true if the environment has not yet counted the messages in flight, and a count could show that it may
+    /// hide some messages.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.counted.is_none() && self.share_of(0) > 0
     }
@@ -78,15 +79,15 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Records a count of the messages in flight. If the count failed, there is no room until the next count, which is
-    /// due as if this one had been made at `now`.
+    /// Records a count of the messages in flight, or the failure to count them. After a failure, the environment may
+    /// not hide any messages until the next count, which it makes a minute after `now` or later.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// Returns how many messages the environment may hide after a count of `in_flight` messages. 0 if any number may be
-    /// hidden, because no count is then needed.
+    /// Returns how many messages the environment may hide after a count of `in_flight` messages. If `HIDE_UP_TO` is
+    /// `always`, the number is not limited and no count is needed; the result is then 0.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,
@@ -159,9 +160,9 @@ mod tests {
     }
 
     proptest! {
-        /// Checks the bound in the docs of [`Room`] in the worst case: counts are a minute old, each environment uses
-        /// up its room as soon as it can, and no message ever comes back. Now and then, a new environment replaces an
-        /// old one.
+        /// Checks the bound in the docs of [`Room`] in the worst case: counts are a minute old, each environment hides
+        /// every message that it may hide as soon as it can, and no hidden message ever becomes visible again. Now and
+        /// then, a new environment replaces an old one.
         #[test]
         fn messages_in_flight_are_bounded(
             most in 1..2_000u64,

@@ -6,7 +6,8 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// The draws depend only on the id and the number, and are the same on every platform.
+/// Returns a random generator seeded with the id and the number. For the same id and number, it makes the same draws on
+/// every platform.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
     // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The number is
     // always the last eight bytes, so different inputs never have the same bytes.

@@ -60,7 +60,7 @@ pub enum Kind {
     SecondsUpTo {
         /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
-        /// The name of the setting whose value is the maximum.
+        /// The name of the other setting, whose value is the maximum for this one.
         most: &'static str,
     },
     /// A comma-separated list of durations, each written like a `Seconds` value. No duration may be shorter than the
@@ -164,8 +164,8 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// If the value cannot be read, adds an error and returns the default, so that the other variables are still
-    /// checked.
+    /// Returns the value of the environment variable, or the default if the variable is not set. If the value cannot be
+    /// read, adds an error to `errors` and returns the default, so that the other variables are still checked.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -285,7 +285,8 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// Generates the constant that holds the table, the struct [`Settings`](crate::Settings), and its reader.
+/// Generates the constant `SETTINGS`, which is the table of all settings, the struct [`Settings`](crate::Settings), and
+/// the function that reads the settings.
 macro_rules! settings {
     ($($name:literal $(=> $field:ident: $type:ty)? {
         meaning: $meaning:literal,

@@ -1,5 +1,5 @@
-//! The table of the retry handler's environment variables. The readers, the errors, the command's flags and the rows in
-//! docs/settings.md all come from this table.
+//! The table of the retry handler's environment variables. The code that reads them, its errors, the rows in
+//! docs/settings.md and the policy flags of the rehearsals are all derived from this table.
 
 use std::ops::RangeInclusive;
 

@@ -31,9 +31,9 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// Recognizes the failure record of an event source mapping. Such a record describes the batch that the mapping
-/// dropped. Sources: the pages on failure destinations for Kinesis, DynamoDB and Kafka mappings, Lambda Developer
-/// Guide.
+/// Returns a description if the message is the failure record of an event source mapping, and otherwise `None`. Such a
+/// record says which batch the mapping dropped. Sources: the pages on failure destinations for Kinesis, DynamoDB and
+/// Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -101,7 +101,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// Recognizes a target function's event that is not in a failure record.
+/// Returns a description if the message is a target function's event without a failure record, and otherwise `None`.
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {
@@ -124,7 +124,8 @@ fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     lossy_text(members.get(name)?)
 }
 
-/// Ignores anything but a short, printable ARN, because the value is logged and anyone may have written the message.
+/// Returns the value of the member `name` if it is a short, printable ARN, and otherwise `None`. Other values are
+/// ignored, because the value is logged and anyone may have written the message.
 fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     let is_one = |arn: &Cow<'_, str>| {
         arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())

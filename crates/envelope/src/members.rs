@@ -29,12 +29,12 @@ impl Member<'_> {
     }
 }
 
-/// `value` must not begin with white space.
+/// Returns true if `value`, the text of a JSON value, is an object. `value` must not begin with white space.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// A value that is not an object has no members.
+/// Returns the members of the JSON object in `value`, in their order. Returns no members if `value` is not an object.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {

@@ -26,7 +26,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Parses the value of `_retry_metadata`. Unknown keys are ignored.
+    /// Parses the value of `_retry_metadata`. Returns the metadata and the envelope's style. Ignores unknown keys.
     pub(crate) fn read(raw: &str) -> Result<(Self, Style), Malformed> {
         if !is_object(raw) {
             return Err(Malformed::NotAnObject);
@@ -66,7 +66,8 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// `null` counts as absent, because programs in other languages may write `null` for a missing value.
+/// Parses the value of an optional key. Returns `None` if the key is absent or its value is `null`, because programs in
+/// other languages may write `null` for a missing value.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -100,7 +101,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Both styles, the default first.
+    /// Both styles of envelope. The default style comes first.
     pub const ALL: [Self; 2] = [Self::Wrap, Self::Inline];
 
     /// The name of the style: `wrap` or `inline`.

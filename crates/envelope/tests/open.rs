@@ -50,8 +50,8 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// In the events below, `@` stands for the `_retry_metadata` member of an inline envelope. `round_trip.rs` tests that
-/// member at any position.
+/// The `_retry_metadata` member of an inline envelope is recognized whatever white space, escapes and order of keys it
+/// has. In the events below, `@` stands for this member. `round_trip.rs` tests that it may be anywhere in the event.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -150,7 +150,8 @@ fn each_metadata_refusal_has_its_message() {
     }
 }
 
-/// An integer must consist of digits only, without a sign, a fraction or an exponent.
+/// An invalid value of a key is refused with that key's error message. For example, integers with a sign, a fraction or
+/// an exponent are invalid.
 #[test]
 fn each_refused_value_has_its_message() {
     let no_integers = r#"-1 -0 1.0 0.5 1e3 1E400 18446744073709551616 -9223372036854775809 "2" "" null true [1] [] {}

@@ -24,7 +24,7 @@ pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     }
 }
 
-/// All times lie within a minute, so that pauses overlap.
+/// Generates pauses. All their times lie within the same minute, so pauses often overlap.
 fn any_pause() -> impl Strategy<Value = Pause> {
     let words = || prop::option::of("[ -~é]{0,12}");
     let times = (0..40u64, prop::option::of(0..20u64), 0..=LONGEST_SPREAD.as_secs());

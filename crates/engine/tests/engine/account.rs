@@ -42,9 +42,9 @@ pub(crate) enum Invoke {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Receipt handles, and visibility timeouts in seconds.
+    /// A change of visibility timeouts: the messages' receipt handles, and their new timeouts in seconds.
     Hide(Vec<(String, u64)>),
-    /// The function and the payload.
+    /// An invocation: the function's ARN and the payload.
     Invoke(String, String),
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
@@ -65,7 +65,8 @@ pub(crate) struct Copy {
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// Each boxed function returns the planned result of the next call of its kind.
+/// A simulated AWS account that records the calls. Each boxed function returns the planned result of the next call of
+/// its kind.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
@@ -87,7 +88,7 @@ pub(crate) struct World<'w> {
     /// The number of pending calls that invoke a function, read the pauses or count messages.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// What `past_deadline` returned during each call that takes it.
+    /// One value for each call with a batch of entries: true if the handler's deadline had passed when the call began.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }

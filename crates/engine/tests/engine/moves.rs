@@ -203,7 +203,8 @@ fn an_unanswered_move_is_hidden_for_an_hour_at_least() {
     }
 }
 
-/// An event whose `Invoke` was not answered is not invoked again within the hour, however many hops the wait takes.
+/// After an `Invoke` call without a response, the event is not invoked again for at least an hour, even if its message
+/// is moved several times during this wait.
 #[test]
 fn a_copy_carries_the_wait_after_a_failed_step() {
     let policy = moving();

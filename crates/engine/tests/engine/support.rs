@@ -10,7 +10,7 @@ use comeback_engine::{
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// [`ORDERS`] with a qualifier, as Lambda writes it in an invocation record.
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
-/// 2026-09-14T15:46:54Z.
+/// The time at which the tests' event first failed: 2026-09-14T15:46:54Z.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
 /// An hour after [`T0`]. By then, a message on its second receive is due, and the event is much younger than the

@@ -13,7 +13,8 @@ pub(crate) struct Queue<T> {
     sent: u8,
 }
 
-/// The handle of an earlier receive can still hide the message, but not delete it.
+/// A message in the simulated queue. The receipt handle of an earlier receive can still hide the message, but not
+/// delete it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,
@@ -50,7 +51,8 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// Returns false if the message is gone.
+    /// Hides the message with this receipt handle for `timeout` from `now`. Returns false if the message is no longer
+    /// in the queue.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
         let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
         received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
