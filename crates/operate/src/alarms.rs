@@ -39,7 +39,7 @@ pub enum Watched {
     DeadLetters,
     /// Dead-letters whose event payloads were lost.
     LostPayloads,
-    /// The failed events that Lambda drops for the function with this name.
+    /// Dropped events: failed events of the function with this name that Lambda could not send to the retry queue.
     Lost(String),
     /// Failed invocations of the handler, or error lines in its log.
     Errors,
@@ -80,7 +80,7 @@ impl Alarm {
         }
     }
 
-    /// The function whose dropped events the alarm counts. `None` if `attach` did not create the alarm.
+    /// The function whose dropped events the alarm watches. `None` if `attach` did not create the alarm.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -89,7 +89,7 @@ impl Alarm {
     }
 }
 
-/// Returns what an alarm watches in this deployment; `None` if it watches something else.
+/// Returns which part of this deployment an alarm watches, or `None` if the alarm does not watch this deployment.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -149,7 +149,8 @@ fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// The existing alarms that count the failed events that Lambda drops for one function.
+/// Facts about the existing alarms on dropped events of one function. Lambda drops a failed event if it cannot send the
+/// event to the retry queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The name of the alarm that `attach` creates for the function.
@@ -158,15 +159,15 @@ pub struct Losses {
     pub ours: bool,
     /// True if the alarm that `attach` created has no action.
     pub is_silent: bool,
-    /// True if another alarm, such as one that the CDK construct created, counts the same dropped events.
+    /// True if another alarm, such as one that the CDK construct created, watches the same dropped events.
     pub others: bool,
-    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms; then `attach`
-    /// creates none either.
+    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms. In that case,
+    /// `attach` does not create an alarm for the function either.
     pub topics: Option<BTreeSet<String>>,
 }
 
 impl Losses {
-    /// Reads the alarms that count a function's dropped events.
+    /// Reads the alarms on a function's dropped events.
     ///
     /// # Errors
     ///

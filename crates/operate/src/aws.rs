@@ -177,10 +177,12 @@ pub trait Aws: fmt::Debug {
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` is the resource that an error names.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` describes the resource in the error
+    /// message if the call fails.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. `of` is the resource that an error names.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. `of` describes the resource in the error
+    /// message if the call fails.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
@@ -192,7 +194,8 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` is the stack that an error names.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` describes the stack in the error message if
+    /// the call fails.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
     /// `cloudformation:DescribeStackEvents`: reads the events of a stack, newest first.
@@ -254,7 +257,7 @@ pub struct Configuration {
     /// The environment variables; empty if Lambda could not return them.
     pub variables: BTreeMap<String, String>,
     /// The reason why Lambda could not return the variables, such as missing permission to use the KMS key; `None` if
-    /// it did.
+    /// Lambda returned them.
     pub variables_error: Option<String>,
     /// The log group in the function's configuration; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
@@ -340,7 +343,7 @@ impl Mapping {
 pub struct Executions {
     /// The maximum number of concurrent invocations of all functions together.
     pub all: u64,
-    /// The part of the limit that is shared by the functions without reserved concurrency.
+    /// The part of the account's concurrency limit that is shared by the functions without reserved concurrency.
     pub unreserved: u64,
 }
 
@@ -435,9 +438,10 @@ pub struct ParameterVersion {
     pub number: i64,
     /// The parameter's value in this version.
     pub text: String,
-    /// The time when the version was written; `None` if the call does not return it.
+    /// The time when this version of the parameter was written; `None` if the API call that read it does not return the
+    /// time.
     pub at: Option<Timestamp>,
-    /// The ARN of the user who wrote the version; `None` if the call does not return it.
+    /// The ARN of the user who wrote this version; `None` if the API call that read it does not return the user.
     pub by: Option<String>,
 }
 

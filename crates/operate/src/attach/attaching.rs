@@ -22,8 +22,9 @@ use crate::text::{quoted, shell};
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
-    /// Orders the steps so that the handler is ready to retry the function before the first failure arrives. Fails if
-    /// another deployment retries the function, unless `may_move` is true.
+    /// Plans how to attach the function. The steps are ordered so that the handler is ready to retry the function
+    /// before the first failure arrives. Fails if the function is attached to another deployment, unless `may_move` is
+    /// true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -107,7 +108,7 @@ impl Attachment {
         }
     }
 
-    /// The size of the handler's environment once the function is on the allow-list.
+    /// The total size, in bytes, of the handler's environment variables once the function is on the allow-list.
     fn environment_bytes(&self) -> usize {
         let mut variables = self.deployment.variables.clone();
         let list = list_with(self.deployment.allow_list(), &self.target.arn);
@@ -208,8 +209,8 @@ impl Attachment {
         }
     }
 
-    /// Step 2 of docs/attach.md: adds the function to the allow-list. The doctor's check CB108 reports whether this
-    /// step is needed.
+    /// Returns step 2 of docs/attach.md, which adds the function to the allow-list. Returns `None` if the function is
+    /// already on the list. The doctor's check CB108 reports whether this step is needed.
     pub(crate) fn list(&self) -> Result<Option<Step>, Failure> {
         if self.deployment.allows(&self.target.invoked_arn()) {
             return Ok(None);
@@ -229,8 +230,10 @@ impl Attachment {
         }
     }
 
-    /// Step 3 of docs/attach.md: lets the handler invoke the function. A stack that owns the handler does this for
-    /// each function in its parameter `TargetFunctions`. The doctor's check CB109 reports whether this step is needed.
+    /// Returns step 3 of docs/attach.md, which lets the handler invoke the function. Returns `None` if the handler may
+    /// already invoke it. If a stack owns the handler, the step adds the function to the stack's parameter
+    /// `TargetFunctions`, and the stack then grants the permission. The doctor's check CB109 reports whether this step
+    /// is needed.
     pub(crate) fn allow_invoking(&self) -> Result<Option<Step>, Failure> {
         let arn = &self.target.arn;
         match missing(seen(&self.invoke)?) {
@@ -268,9 +271,9 @@ impl Attachment {
         (!self.target.recursion_allowed).then_some(Step::Recursion(true))
     }
 
-    /// Step 5 of docs/attach.md: sends failed events to the retry queue, and turns Lambda's own retries off. The
-    /// on-success destination does not change. The doctor's checks CB102, CB103 and CB104 report whether this step is
-    /// needed.
+    /// Returns step 5 of docs/attach.md, which sends failed events to the retry queue and turns Lambda's own retries
+    /// off. Returns `None` if the function already has these settings. The on-success destination does not change. The
+    /// doctor's checks CB102, CB103 and CB104 report whether this step is needed.
     pub(crate) fn redirect(&self) -> Option<Step> {
         let before = self.target.settings();
         let goal = InvokeSettings {

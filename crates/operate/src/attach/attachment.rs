@@ -60,8 +60,9 @@ pub(crate) enum ListOwner {
 }
 
 impl Attachment {
-    /// For a deleted function, reads only what the function left in the deployment, such as its allow-list entry and
-    /// its alarm. Fails if the function is the handler itself, or is outside the deployment's account or region.
+    /// Reads how a function is attached to a deployment. For a deleted function, reads only what is left of it in the
+    /// deployment, such as its allow-list entry and its alarm. Fails if the function is the handler itself, or is
+    /// outside the deployment's account or region.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -152,17 +153,19 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The attached qualifiers of the function, except the qualifier that the operator named.
+    /// The qualifiers with which the function is attached, except the qualifier that the operator named.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
-    /// Returns true if the qualifier that the operator named is attached.
+    /// Returns true if the function is attached with the qualifier that the operator named, or without a qualifier if
+    /// the operator named none.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// Another deployment that retries the qualifier that the operator named.
+    /// Another deployment that retries the function when it is invoked with the qualifier that the operator named.
+    /// `None` if no other deployment does so.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }
@@ -265,8 +268,9 @@ pub(crate) async fn other_than(
     }
 }
 
-/// Finds the stack that owns the settings for asynchronous invocations of the target's qualifier: usually the
-/// function's own stack, or a deployment's stack if a CDK app has imported the function and attached it.
+/// Finds the stack that owns the target's settings for asynchronous invocations: usually the function's own stack, or a
+/// deployment's stack if a CDK app has imported the function and attached it there. Returns `None` if no stack owns
+/// them.
 async fn owner(
     account: &Account,
     deployment: &Deployment,

@@ -13,8 +13,9 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// The function's earlier on-failure destination is restored at once. Everything else is undone once the function's
-    /// events have left the retry queue, or at once with `--now`.
+    /// Plans how to detach the function. The plan restores the function's earlier on-failure destination at once. It
+    /// undoes everything else only after the function's events have left the retry queue, unless the operator used
+    /// `--now`.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -117,7 +118,8 @@ impl Attachment {
         }
     }
 
-    /// Plans a tag that records when the function was detached.
+    /// Adds to the plan a step that tags the function with the time of its detachment. Adds nothing if an earlier run
+    /// of `detach` has already set the tag.
     fn keep_time(&self, plan: &mut FunctionPlan) {
         if self.is_attached() || kept::time(&self.target.tags, self.mark()).is_none() {
             plan.steps.push(Step::Mark(self.mark()));

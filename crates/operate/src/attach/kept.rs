@@ -15,9 +15,9 @@ pub const DETACHED: &str = "comeback:detached";
 pub const MOVED: &str = "comeback:moved";
 /// The key of the tag that stores the function's earlier recursion setting. All qualifiers share the tag.
 pub const RECURSION: &str = "comeback:recursion";
-/// The tag value for a setting that had Lambda's default value.
+/// The tag value that records that a setting had Lambda's default value before the function was attached.
 const DEFAULT: &str = "default";
-/// The tag value for a function that had no on-failure destination.
+/// The tag value that records that a function had no on-failure destination before it was attached.
 const NONE: &str = "none";
 
 /// The tags that store the current settings of the target's qualifier.

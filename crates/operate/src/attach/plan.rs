@@ -163,8 +163,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits of the allow-list: where the list is set, the function's ARN, and true to add the ARN or false to
-    /// remove it.
+    /// The edits to the allow-list. Each gives the place where the list is set, the function's ARN, and whether to add
+    /// the ARN (`true`) or remove it (`false`).
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -176,7 +176,7 @@ impl AttachPlan {
 }
 
 impl Plan for AttachPlan {
-    /// Two plans have the same identity if they make the same changes to each function.
+    /// Returns a string that is the same for two plans if they make the same changes to each function.
     fn identity(&self) -> String {
         let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
         serde_json::json!(parts.collect::<Vec<_>>()).to_string()
@@ -254,8 +254,8 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// For a single function, fails if the change cannot be planned. For several functions, the plan records a failure
-    /// for each function whose change cannot be planned.
+    /// Plans the changes to each function. For a single function, fails if its changes cannot be planned. For several
+    /// functions, the plan records a failure for each function whose changes cannot be planned.
     async fn plan(&self, operator: &Operator) -> Result<AttachPlan, Failure> {
         operator.interrupt.or(self.read(operator)).await
     }

@@ -35,10 +35,10 @@ pub(crate) enum Step {
     List(SettingPlace, bool),
     /// Allows recursive loops for the function if `true`, or forbids them if `false`.
     Recursion(bool),
-    /// Creates the alarm that counts the function's dropped events. If `exists` is true, replaces an alarm that
+    /// Creates an alarm that watches the function's dropped events. If `exists` is true, the alarm replaces one that
     /// notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
-    /// Deletes the alarm that counts the function's dropped events.
+    /// Deletes the alarm with this name, which watches the function's dropped events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.
@@ -254,7 +254,8 @@ impl Step {
     }
 }
 
-/// Repeats the call while Lambda refuses the destination, because a new permission takes a few seconds to take effect.
+/// Writes a function's settings for asynchronous invocations. Repeats the call for about a minute while Lambda refuses
+/// the on-failure destination, because a new permission takes a few seconds to take effect.
 async fn put_settings(
     account: &Account,
     target: &Target,

@@ -1,4 +1,4 @@
-//! Tests of plans, and of the account after some or all steps of a plan.
+//! Tests of plans, and of the account's state after some or all of a plan's steps have been performed.
 
 mod moves;
 mod several;
@@ -56,7 +56,7 @@ pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// None of the function's events are left in the retry queue.
+/// Evidence that none of a function's events are left in the retry queue.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -632,7 +632,7 @@ fn function(qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| "orders".into(), |qualifier| format!("orders:{qualifier}"))
 }
 
-/// Kills the command if it has not finished after `calls` calls to AWS.
+/// Attaches the function `name`, but kills the command if the changes are not complete after `calls` calls to AWS.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
     let change = to_attach(&[name]);
     let plan = change.plan(&operator(aws)).await.unwrap();
