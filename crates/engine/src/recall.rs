@@ -103,8 +103,8 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// Returns the time from which handlers act on this entry: the time of the request, or the time at which the pause
-    /// ended.
+    /// Returns the time from which handlers act on this entry of the pauses document: the time of the request, or the
+    /// time at which the pause ended.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -125,8 +125,8 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// Returns the time from which handlers act on this entry: the time of the request, or the time at which the pause
-    /// ended.
+    /// Returns the time from which handlers act on this entry of the pauses document: the time of the request, or the
+    /// time at which the pause ended.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -134,8 +134,8 @@ impl Recall<'_> {
         }
     }
 
-    /// Returns the time at which this entry makes a message's retry due. To recall the message, the operator hides it
-    /// only until then.
+    /// Returns the time at which this entry of the pauses document makes a message's retry due. To recall the message,
+    /// the operator changes its visibility timeout so that the message becomes visible at that time.
     ///
     /// # Errors
     ///

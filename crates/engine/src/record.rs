@@ -107,12 +107,13 @@ impl Record {
     }
 }
 
-/// Name of the message attribute that marks a copy. It holds data about the original message, which the copy replaced.
+/// Name of the message attribute on a moved message, i.e. a copy that replaces another message. The attribute holds
+/// data about the original message.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum wait after an `Invoke` call without a response. The attribute of a moved message cannot delay the next call by
-/// more than this either.
+/// Maximum wait after an `Invoke` call without a response. The attribute of a moved message cannot delay the
+/// re-invocation for longer than this either.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original of a moved message.
@@ -178,7 +179,7 @@ impl Moved {
     }
 
     /// Returns the value of the message attribute `Comeback` for the message's next copy. `waits_on` is true if no call
-    /// failed and the message only continues to wait. If the message is itself a copy, this receive is then not
+    /// failed and the message only continues to wait. If the message is itself a copy, its current receive is then not
     /// counted: the whole wait counts as one receive, as it does for a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {

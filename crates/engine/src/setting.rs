@@ -285,8 +285,8 @@ impl fmt::Display for HideUpTo {
     }
 }
 
-/// Generates the constant `SETTINGS`, which is the table of all settings, the struct [`Settings`](crate::Settings), and
-/// the function that reads the settings.
+/// Generates the constant `SETTINGS` (the table of all settings), the struct [`Settings`](crate::Settings), and the
+/// function that reads the settings.
 macro_rules! settings {
     ($($name:literal $(=> $field:ident: $type:ty)? {
         meaning: $meaning:literal,

@@ -1,5 +1,5 @@
 //! The table of the retry handler's environment variables. The code that reads them, its errors, the rows in
-//! docs/settings.md and the policy flags of the rehearsals are all derived from this table.
+//! docs/settings.md and the policy flags of commands such as `comeback simulate` all come from this table.
 
 use std::ops::RangeInclusive;
 

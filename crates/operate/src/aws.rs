@@ -177,12 +177,12 @@ pub trait Aws: fmt::Debug {
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` describes the resource in the error
-    /// message if the call fails.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` is the text that says in an error message
+    /// what the call was about.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. `of` describes the resource in the error
-    /// message if the call fails.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. `of` is the text that says in an error
+    /// message what the call was about.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
@@ -194,8 +194,8 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` describes the stack in the error message if
-    /// the call fails.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` is the text that names the stack in an
+    /// error message.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
     /// `cloudformation:DescribeStackEvents`: reads the events of a stack, newest first.
