@@ -85,7 +85,8 @@ pub enum Unlisted {
 }
 
 impl Unlisted {
-    /// The handler's treatment of events from the function `arn`. `None` if the handler retries them.
+    /// Returns what the handler does with events from the function `arn` instead of retrying them. `None` if it retries
+    /// them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -94,7 +95,7 @@ impl Unlisted {
     }
 }
 
-/// The operator's name for a deployment: its stack or, if no stack owns it, its handler.
+/// The name by which commands select a deployment: its stack or, if no stack owns it, its handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
     /// The name of the stack.
@@ -129,7 +130,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The operator's name for the deployment.
+    /// The name by which commands select the deployment: its stack or, if no stack owns it, its handler.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
@@ -153,7 +154,7 @@ impl Deployment {
         }
     }
 
-    /// A reference to a function, which a user interface can make a link.
+    /// Returns a piece of text that refers to a function. A user interface can show it as a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }

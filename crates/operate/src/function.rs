@@ -22,7 +22,8 @@ pub struct FunctionName {
     pub name: String,
     /// The alias or version. `None` means the unqualified function, which may also be written as `NAME:$LATEST`.
     pub qualifier: Option<String>,
-    /// True if the name ends with `:$LATEST`. It matches no alias or version.
+    /// True if the name ends with `:$LATEST`. Such a name matches only the unpublished version, not an alias or a
+    /// published version.
     pub is_latest: bool,
 }
 
@@ -32,7 +33,7 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// The name without its qualifier, which matches every version and alias.
+    /// Returns the name without its qualifier. Such a name matches every version and alias.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }

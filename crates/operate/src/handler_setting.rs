@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 pub struct HandlerSetting {
     /// The name of the environment variable.
     pub variable: &'static str,
-    /// The name of the stack parameter.
+    /// The name of the CloudFormation parameter that sets this variable.
     pub parameter: &'static str,
 }
 
@@ -68,7 +68,8 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// The size of environment variables in bytes, as Lambda measures it for [`ENVIRONMENT_BYTES`].
+/// Returns the size of environment variables in bytes. Like Lambda's limit [`ENVIRONMENT_BYTES`], it counts them as one
+/// JSON object.
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
@@ -76,7 +77,8 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 /// The interval between checks of an update. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of checks in a row that may still see the stack as it was before the update: one minute.
+/// The maximum number of consecutive checks that may still find the stack as it was before the update. These checks
+/// take one minute.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit has taken effect. It is read just before the edit, so that
@@ -93,7 +95,7 @@ pub async fn edit(
     }
 }
 
-/// Waits until `check` returns `None`: no update is under way.
+/// Waits until `check` returns `None`, which means that no update is in progress.
 async fn ended(
     account: &Account,
     interrupt: &Interrupt,

@@ -491,7 +491,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers each request with the status, error type and body from `answer`.
+    /// Returns an SDK client that sends nothing. `answer` gets the body of each request, and returns the status, error
+    /// type and body of the response.
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {

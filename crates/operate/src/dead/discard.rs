@@ -111,8 +111,8 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// The command that imports the file, or a warning that an import could duplicate some dead-letters. `None` if the
-    /// file is empty.
+    /// Returns a text with the command that imports the exported dead-letters again or, if an import could duplicate
+    /// some of them, a warning. `None` if nothing was exported.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.acted.outcome.not_deleted {

@@ -170,8 +170,8 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Removes the lines of the last `dead_letters` dead-letters. They are still in the queue, so importing the lines
-    /// would duplicate them.
+    /// Removes the lines of the last `dead_letters` dead-letters from the file, and returns true if that worked. These
+    /// dead-letters are still in the queue, so importing the lines would duplicate them.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())

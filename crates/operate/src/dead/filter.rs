@@ -80,7 +80,7 @@ impl Filter {
     }
 }
 
-/// An unset test always holds. A set test does not hold for an unknown fact.
+/// Returns true if `test` is not set, or if the fact is known and `of` returns true for the test and the fact.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::dead::samples::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
 
-    /// Tries a filter on an hour-old dead-letter with seven retries and a `TimeoutException`.
+    /// Returns true if the filter matches an hour-old dead-letter with seven retries and a `TimeoutException`.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
         filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)

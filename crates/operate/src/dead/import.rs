@@ -180,7 +180,8 @@ impl Change for Import {
         self.plan_for(&operator.deployment().await?, &record, &count)
     }
 
-    /// Sends nothing if the file or its `.done` file has changed since the plan was made.
+    /// Sends the dead-letters in the file to the dead-letter queue. If the file or its `.done` file has changed since
+    /// the plan was made, sends nothing and returns a new plan.
     async fn perform(&self, operator: &Operator, plan: &ImportPlan) -> Result<Performed<Self>, Failure> {
         let deployment = operator.deployment().await?;
         let (mut journal, record) = Journal::open(&plan.journal)?;
@@ -252,12 +253,12 @@ impl Answer for Imported {
 /// The beginning of the first line in the `.done` file, before the queue's ARN.
 const QUEUE: &str = "queue ";
 
-/// The content of the `.done` file.
+/// The content of the `.done` file, which records what was already imported from a file of dead-letters.
 #[derive(Debug, Default)]
 struct Record {
     /// The ARN of the dead-letter queue to which the file is imported. `None` if no import has begun.
     queue: Option<String>,
-    /// The original message ids.
+    /// The message ids, as in the imported file, of the dead-letters that were already imported.
     ids: HashSet<String>,
 }
 

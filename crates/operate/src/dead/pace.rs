@@ -29,8 +29,8 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The size of the next batch: one if none has been `tried` yet, otherwise what the pace allows in one second. If
-    /// the permission to delete is missing, only the first dead-letter is copied without being deleted.
+    /// The size of the next batch: one dead-letter if none has been `tried` yet, otherwise as many as the rate allows
+    /// in one second. The first batch is small because, if the permission to delete is missing, it is duplicated.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
@@ -45,7 +45,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until `begin` plus the time for this number of dead-letters. Returns false on an interrupt.
+    /// Waits until, at this rate, this number of dead-letters could have been processed since `begin`. Returns false if
+    /// the operator interrupts the wait.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

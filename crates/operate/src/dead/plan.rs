@@ -73,7 +73,7 @@ impl Chosen {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Picked {
     pub(super) dead_letters: u64,
-    /// The number of dead-letters to act on if there were no limit.
+    /// The number of dead-letters that the change would act on if there were no limit.
     chosen: u64,
     read: u64,
     groups: Vec<Group>,
@@ -222,7 +222,8 @@ impl DeadLetterOutcome {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// A sentence such as `redrove 812 dead-letters; …`.
+    /// Returns a sentence that says what was done and what was not, such as `redrove 812 dead-letters; …`. `did` is the
+    /// action as a verb in the past tense.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -240,7 +241,7 @@ pub(super) struct Acted {
     pub(super) outcome: DeadLetterOutcome,
     #[serde(skip)]
     pub(super) read: Read,
-    /// The verb, such as `redrove`.
+    /// The action as a verb in the past tense, such as `redrove`.
     #[serde(skip)]
     pub(super) did: &'static str,
 }

@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Fails if SQS left out part of the message.
+    /// Creates a dead-letter from a received message. Fails if SQS left out part of the message.
     pub(super) fn of(message: ReceivedMessage) -> Result<Self, Failure> {
         let ReceivedMessage { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));

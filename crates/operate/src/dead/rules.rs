@@ -39,8 +39,8 @@ impl NewPayload {
     }
 }
 
-/// The characters of a JSON document, without the white space between values. The flag is true within a string and at
-/// its closing quote.
+/// Returns the characters of a JSON document, without the white space between values. Each has a flag that is true
+/// within a string and at its closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {
@@ -60,8 +60,8 @@ pub(super) struct RedriveRules {
 }
 
 impl RedriveRules {
-    /// Fails if `TARGET_FUNCTIONS` does not allow `retarget`, or if the handler refuses its settings: its allow-list
-    /// is then unknown.
+    /// Creates the rules from the handler's settings. Fails if `TARGET_FUNCTIONS` does not allow the new target
+    /// `retarget`. Also fails if the handler refuses its settings, because its allow-list is then unknown.
     pub(super) fn new(
         deployment: &Deployment,
         retarget: Option<&str>,

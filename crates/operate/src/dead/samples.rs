@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
 use crate::text::Text;
 
-/// The only function on the allow-list, with every qualifier.
+/// The ARN of the only function on the allow-list. The allow-list also allows all of its versions and aliases.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// The time on the simulated account's clock when the account is created.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
@@ -134,12 +134,12 @@ impl Dead {
         self.aws.queue(queue).stored(now).cloned().collect()
     }
 
-    /// An operator who does not interrupt and ignores progress reports.
+    /// Returns an operator who ignores progress reports and never interrupts the command.
     pub fn operator(&self) -> Operator {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who interrupts the command at this progress report, counted from 1.
+    /// Returns an operator who interrupts the command once it has reported its progress this many times; at least 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {
@@ -150,7 +150,7 @@ impl Dead {
         Operator { interrupt, ..follow }
     }
 
-    /// An operator who calls `hear` for each progress report with the number of reports so far.
+    /// Returns an operator who calls `hear` at each progress report, and passes it the number of reports so far.
     pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
         Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
     }

@@ -41,7 +41,7 @@ pub enum ScanEnd {
     Enough,
     /// The operator interrupted the scan.
     Interrupted,
-    /// The maximum number of dead-letters is hidden, so no more can be received.
+    /// The scan has hidden as many dead-letters as it may hide at once, so it cannot receive more.
     TooManyHidden,
     /// A call to AWS failed.
     Failed(Failure),
@@ -76,8 +76,8 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Estimates what other readers keep hidden. `depth` holds the message counts at `now`, before `read` dead-letters
-    /// were read.
+    /// Estimates how many dead-letters other readers keep hidden; `None` if there are none. `depth` holds the queue's
+    /// message counts at `now`, before this scan read `read` dead-letters.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old. Some dead-letters that were hidden then may have become visible and been
         // read.
@@ -173,7 +173,8 @@ pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     format!("{action}: {failure}{remedy}")
 }
 
-/// Tells the operator when a batch call pauses before it calls SQS again.
+/// Returns a callback for batch calls. It tells the operator how long Comeback waits before it calls SQS again, and
+/// why.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -271,8 +272,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan, and makes all dead-letters that were not deleted visible again. Fails only if the scan failed
-    /// before it read any dead-letter.
+    /// Ends the scan: makes all of its dead-letters visible again, except the deleted ones, and returns the result of
+    /// the scan. Fails only if the scan failed before it read any dead-letter.
     pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -304,7 +305,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the dead-letters that are new to this scan, except those sent after `until`.
+    /// Receives up to `most` messages, in concurrent calls. Returns those that this scan has not received before,
+    /// except those sent after `until`.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };

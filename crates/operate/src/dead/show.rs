@@ -127,8 +127,8 @@ impl Answer for DeadLetter {
     }
 }
 
-/// Deeper values stay on one line. Without this limit, indenting a payload of nothing but brackets would square its
-/// length.
+/// The deepest level of nesting that is indented. Values that are nested more deeply stay on one line. Without this
+/// limit, indenting a payload of nothing but brackets would square its length.
 const DEEPEST_INDENTED: usize = 16;
 
 /// Indents JSON by two spaces. Does not parse the values, because that would change large numbers and the order of

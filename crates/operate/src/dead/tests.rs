@@ -1,5 +1,5 @@
 //! Kills commands at random AWS calls, in an account where calls sometimes fail. No dead-letter may be lost, and each
-//! duplicate must have a cause, such as an unanswered call.
+//! duplicate must have a cause, such as a call whose response was lost.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! Performs a change on dead-letters: stores each one in a queue or a file, and then deletes it.
+//! Performs a change on dead-letters: stores a copy of each one in another queue or a file, and then deletes it from
+//! the dead-letter queue.
 
 use std::convert::Infallible;
 
@@ -13,10 +14,11 @@ use crate::operator::{Operator, Progress};
 
 /// Stores dead-letters in another queue or in a file. They can then be deleted from the dead-letter queue.
 pub(super) trait Action {
-    /// The input for one dead-letter, such as the message to send.
+    /// A dead-letter as the action stores it, such as the message to send.
     type Prepared;
 
-    /// Prepares the input for a dead-letter. Fails with the reason why the action is impossible.
+    /// Prepares a dead-letter for [`perform`](Self::perform). Fails with the reason why the action is impossible for
+    /// it.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
     /// Performs the action. `Ok` means that the dead-letter is stored elsewhere, so the caller deletes it.

@@ -10,9 +10,9 @@ use crate::account::Account;
 use crate::failure::Failure;
 
 /// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. A command reads
-/// 100,000 dead-letters in a few minutes. A longer time would only keep them hidden longer after a command was killed.
-/// If a slow command is still running when a dead-letter becomes visible, the command receives it again, which hides
-/// it again.
+/// 100,000 dead-letters in a few minutes. With a longer time, the dead-letters of a killed command would stay hidden
+/// for longer, without any benefit. If a slow command is still running when a dead-letter becomes visible, the command
+/// receives it again, which hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue of a deployment.

@@ -156,7 +156,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// If `only` is empty, selects all checks except those in `skip`.
+/// Returns the checks named in `only`, or all checks if `only` is empty, except those named in `skip`.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }

@@ -1,5 +1,5 @@
-//! Checks of functions that read SQS directly with `comeback-sqs`. That package cannot read these settings itself,
-//! because it runs inside the function.
+//! Checks of functions that read SQS directly with `comeback-sqs`, such as whether the queue's visibility timeout is
+//! long enough. The package runs inside the function, where it cannot read such settings.
 
 use std::fmt::Display;
 use std::time::Duration;

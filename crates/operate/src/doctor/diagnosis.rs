@@ -14,9 +14,9 @@ use crate::text::{Piece, Text, Tone};
 /// The result of [`doctor`](crate::doctor::doctor).
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// True if no finding is broken. In strict mode, a warning also makes the deployment unhealthy.
+    /// True if no check found the deployment broken. In strict mode, a warning also makes the deployment unhealthy.
     pub healthy: bool,
-    /// In the order of the checks' numbers.
+    /// The findings of all checks, in the order of the checks' numbers.
     pub checks: Vec<Finding>,
     /// The first line of the printed diagnosis.
     #[serde(skip)]
@@ -32,7 +32,7 @@ pub struct Diagnosis {
 pub(super) enum Shown {
     #[default]
     All,
-    /// All findings about functions, and only problems about anything else.
+    /// All findings about functions, but only the problems among the other findings.
     OfFunctions,
     Problems,
 }

@@ -47,7 +47,7 @@ pub(crate) struct Facts {
     /// The parameters of the stack that owns the deployment; empty if no stack owns it.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<CheckedFunction>,
-    /// An error if the functions that match the allow-list's patterns could not be listed.
+    /// `Ok` if the functions that match the allow-list's patterns could be listed, otherwise the error.
     pub(crate) matched: Result<(), Failure>,
 }
 

@@ -88,7 +88,8 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, although it is attached or named.
+/// Judges an alias or version that does not exist, although the operator or the allow-list names it, or although its
+/// failed events go to the retry queue.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -291,8 +292,8 @@ pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
 /// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type of this runtime, or its simple name. Any
-/// entry can match in an unknown runtime.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match the full or the simple name of an error type of this
+/// runtime. If the runtime is unknown, any entry can match.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {

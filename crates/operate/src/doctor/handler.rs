@@ -83,8 +83,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD, the only one that CloudWatch can search. It is also the
-/// class of a group for which AWS reports none.
+/// Warns if the handler's log group is not of class STANDARD, the only one that CloudWatch can search. If AWS reports
+/// no class, the class is STANDARD.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {

@@ -6,7 +6,7 @@ use crate::alarms::TopicArn;
 use crate::failure::Failure;
 use crate::text::{Piece, Text};
 
-/// The placeholder in a fix for the ARN of an SNS topic.
+/// The placeholder for the ARN of an SNS topic in the text of a fix.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
 /// The possible outcomes of a check, from best to worst.
@@ -37,7 +37,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The lines of the fix, with `topic` in place of the placeholder.
+    /// Returns the lines of the fix. If `topic` is given, it replaces the placeholder `TOPIC_ARN`.
     pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
         let Some(fix) = &self.fix else { return Vec::new() };
         let commands = fix.spans().iter().map(|span| &span.piece);
@@ -67,7 +67,7 @@ pub struct FixLine {
     pub text: String,
     /// True for a command to copy, false for an instruction in words.
     pub is_command: bool,
-    /// True if the line still contains the placeholder for a topic's ARN.
+    /// True if the line still contains `TOPIC_ARN`, which the operator must replace with the ARN of an SNS topic.
     pub lacks_topic: bool,
 }
 

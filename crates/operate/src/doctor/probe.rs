@@ -59,7 +59,7 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
     Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// The longest time that the event should take, or the reason not to send it.
+/// Returns how long to wait for the retry of the probe's event to succeed, or the reason not to send the event.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
@@ -73,7 +73,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The judgement once the event has succeeded or been dead-lettered.
+/// Returns the judgement if the probe's event has succeeded or been dead-lettered. `None` if it has done neither yet.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         StoryEnd::Invoked { request_id: Some(retry), .. } => {

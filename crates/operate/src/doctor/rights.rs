@@ -92,8 +92,9 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
 
 /// Checks that the handler may invoke the function. The usual fix is to run `attach`, because its step
 /// [`Attachment::allow_invoking`] adds the permission. If the function is not attached, or if `attach` might fail
-/// because a stack owns the handler's role, the fix is to add a separate policy to the role. A function that is being
-/// detached still needs the permission for its waiting events, but `attach` would attach it again.
+/// because a stack owns the handler's role, the fix is to add a separate policy to the role. The first case includes a
+/// function that is being detached: its waiting events still need the permission, but running `attach` would attach it
+/// again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";

@@ -30,7 +30,8 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// Must exceed 20 s, the longest time that SQS keeps a long poll open.
+/// The time limit for one attempt of an AWS call. It must exceed 20 s, the longest time that SQS keeps a long poll
+/// open.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, which
@@ -164,7 +165,7 @@ impl Intercept for LimitAnswers {
 }
 
 /// Fails unless `name` looks like a region: lower-case words and a number, where the last word is a compass direction.
-/// For example, `eu-west-1a` is an availability zone. Names are not compared with a list, so new regions are
+/// For example, it refuses the availability zone `eu-west-1a`. Names are not compared with a list, so new regions are
 /// accepted too.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();

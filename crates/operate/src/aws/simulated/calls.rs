@@ -103,7 +103,8 @@ impl SimulatedAws {
         self.caller.latency.replace(Some(Box::new(latency)));
     }
 
-    /// `millis` is negative if the caller's clock is behind the account's.
+    /// Sets how far this caller's clock is ahead of the account's, in milliseconds. A negative value means that it is
+    /// behind.
     pub(super) fn set_clock_ahead(&self, millis: i64) {
         self.caller.clock_ahead.set(millis);
     }
@@ -146,8 +147,8 @@ impl SimulatedAws {
         }
     }
 
-    /// Returns the fault to simulate, if any. Fails if the caller lacks the permission. Yields to other callers first,
-    /// so that the calls of several callers interleave.
+    /// Returns the fault to simulate, if any. Fails if the caller has no permission to make the call. Yields to other
+    /// callers first, so that the calls of several callers interleave.
     pub(super) async fn begin(
         &self,
         action: &str,

@@ -85,7 +85,7 @@ impl SimulatedOperators {
     }
 }
 
-/// Draws up to two pauses, each lasting at most an eighth of the run. Some pauses have a planned end.
+/// Adds zero to two pauses at random times. Each lasts at most an eighth of the run, and some have a planned end.
 fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(Duration, SimulatedChange)>) {
     let eighth = (duration.as_secs() / 8).max(1);
     let mut at = rng.random_range(0..=eighth);
@@ -102,7 +102,7 @@ fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(D
     }
 }
 
-/// Half of the requests select all events.
+/// Chooses at random which events a request selects. Half of the requests select all events.
 fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     match rng.random_range(0..6) {
         0 => Selection::Error("TargetDown"),

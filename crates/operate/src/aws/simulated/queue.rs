@@ -358,7 +358,8 @@ impl Queue {
 }
 
 impl Stored {
-    /// A delayed message is hidden too, but was not received.
+    /// Returns true if the message was received and is still hidden. A delayed message is hidden too, but was not
+    /// received.
     fn is_in_flight(&self) -> bool {
         self.visible_at.is_some() && self.receives > 0
     }

@@ -68,7 +68,7 @@ pub fn policy(actions: &[&str], resources: &[&str]) -> String {
     serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
 }
 
-/// A value that is not a list counts as a list with one element.
+/// Returns the elements of a list in a policy. A value that is not a list counts as a list with one element.
 fn all(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter()
 }
@@ -84,7 +84,8 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
     any_action && any("Resource", resource) && conditions_hold(&statement["Condition"], action)
 }
 
-/// The only supported condition is `kms:ViaService`, which holds for SQS.
+/// Returns true if all conditions of a statement are met. The only condition that can be met is `kms:ViaService`, which
+/// requires that SQS calls KMS.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

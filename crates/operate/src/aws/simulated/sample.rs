@@ -137,7 +137,7 @@ fn add_handler(state: &mut State) {
     });
 }
 
-/// The function is not attached.
+/// Adds a function with a log group and a role, without attaching it to the deployment.
 fn add_function(state: &mut State, name: &str) {
     state.add_function(Function::new(name));
     let group = format!("/aws/lambda/{name}");

@@ -53,9 +53,9 @@ pub(crate) struct ReadQueue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     Set(Duration),
-    /// The variable is not set, so the default of `comeback-sqs` applies.
+    /// The environment variable `MAX_AGE` is not set, so the default of `comeback-sqs` applies.
     Default,
-    /// The variable has this invalid value, so `comeback-sqs` refuses to start.
+    /// The environment variable has this invalid value, so `comeback-sqs` refuses to start.
     Refused(String),
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct CheckedFunction {
 }
 
 /// Reads the functions to check. `key` is the retry queue's key, and `listed` is the allow-list in the stack's
-/// parameter. The second value is an error if the functions that match the allow-list's patterns could not be listed.
+/// parameter. Returns the functions, and an error if those that match the allow-list's patterns could not be listed.
 pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,
@@ -96,9 +96,9 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// Unqualified ARNs, each with the qualifiers that the operator or the allow-list names.
 type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// The functions that the operator or the allow-list names without a pattern. `listed` is the allow-list in the
-/// stack's parameter, in addition to the handler's. A name that is not an ARN stands for a function in the handler's
-/// account and region.
+/// Returns the functions that the operator names, and those named by allow-list entries without a `*`. `listed` is the
+/// allow-list in the stack's parameter, which is read in addition to the one in the handler's environment. If the
+/// operator's name for a function is not an ARN, it means a function in the handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> QualifiersByFunction {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // Check CB020 reports entries that are not ARNs.

@@ -10,8 +10,9 @@ use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The newest part of the log is searched separately. A search begins at the oldest line and stops after `PATIENCE`,
-/// and a busy handler writes millions of lines a day, so a single search might miss the newest errors.
+/// The length of the newest part of the log, which is searched separately. A search begins at the oldest line and stops
+/// after `PATIENCE`, and a busy handler writes millions of lines a day, so a single search might miss the newest
+/// errors.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -39,7 +40,8 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Finds no errors if the log group does not exist, as is the case until the handler first runs.
+    /// Searches the handler's log for errors, and stops after `PATIENCE`. If the log group does not exist, as is the
+    /// case until the handler first runs, finds none.
     async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));

@@ -58,7 +58,7 @@ pub(super) struct AtWork {
     log: LateLog,
     /// The account's policies, and the time when they took effect.
     policies: (Arc<Policies>, Timestamp),
-    /// The version of the pauses parameter that was last passed to the run.
+    /// The number of the newest version of the pauses parameter that the run has received.
     written: i64,
     commands: Vec<Working>,
     made: Made,
@@ -134,7 +134,8 @@ impl AtWork {
         true
     }
 
-    /// Counts a change that was made. Reports a failure, unless a fault or somebody else's change explains it.
+    /// Counts the change if the command made one. If the command failed, ends the run as a violation, unless a fault or
+    /// somebody else's change explains the failure.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -222,7 +223,8 @@ impl Working {
     }
 }
 
-/// Up to half a second, or up to five seconds for one call in a hundred.
+/// Returns a random latency for a simulated call: up to half a second or, for one call in a hundred, up to five
+/// seconds.
 fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
     Duration::from_millis(rng.random_range(5..=longest))
@@ -255,7 +257,8 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// Keyed by the time when the line becomes readable, and a sequence number.
+    /// The log lines that are not yet readable, each with its timestamp. The key is the time when the line becomes
+    /// readable, and a number that makes the key unique.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 

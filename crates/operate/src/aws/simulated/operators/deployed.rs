@@ -87,7 +87,7 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
 /// The clock of a run. Its time stands still while the operators' commands run.
 pub(super) struct RunClock {
     run: Rc<dyn OperatedDeployment>,
-    /// The sleeping commands, each with the time when it wakes.
+    /// The sleeping commands, each with the time at which it continues.
     sleepers: RefCell<Vec<(Timestamp, Waker)>>,
 }
 
@@ -110,7 +110,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// The time when the next command wakes.
+    /// Returns the earliest time at which a sleeping command continues. `None` if no command is sleeping.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }

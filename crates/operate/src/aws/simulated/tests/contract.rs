@@ -137,7 +137,7 @@ async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Returns the messages, keyed by body.
+/// Receives up to ten messages, hides them for this many seconds, and returns them, keyed by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, ReceivedMessage> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
