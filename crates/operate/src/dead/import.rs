@@ -180,8 +180,8 @@ impl Change for Import {
         self.plan_for(&operator.deployment().await?, &record, &count)
     }
 
-    /// Sends the dead-letters in the file to the dead-letter queue. If the file or its `.done` file has changed since
-    /// the plan was made, sends nothing and returns a new plan.
+    /// Sends the dead-letters that were not yet imported to the dead-letter queue. If the file or its `.done` file has
+    /// changed since the plan was made, sends nothing and returns a new plan.
     async fn perform(&self, operator: &Operator, plan: &ImportPlan) -> Result<Performed<Self>, Failure> {
         let deployment = operator.deployment().await?;
         let (mut journal, record) = Journal::open(&plan.journal)?;
@@ -258,7 +258,7 @@ const QUEUE: &str = "queue ";
 struct Record {
     /// The ARN of the dead-letter queue to which the file is imported. `None` if no import has begun.
     queue: Option<String>,
-    /// The message ids, as in the imported file, of the dead-letters that were already imported.
+    /// The message ids of the dead-letters that were already imported, as they appear in the imported file.
     ids: HashSet<String>,
 }
 

@@ -139,7 +139,8 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// Returns an operator who interrupts the command once it has reported its progress this many times; at least 1.
+    /// Returns an operator who interrupts the command once it has reported its progress `times` times. `times` must be
+    /// at least 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {

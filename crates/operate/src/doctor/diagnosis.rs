@@ -14,7 +14,7 @@ use crate::text::{Piece, Text, Tone};
 /// The result of [`doctor`](crate::doctor::doctor).
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// True if no check found the deployment broken. In strict mode, a warning also makes the deployment unhealthy.
+    /// True if no check has the outcome `broken`. In strict mode, a warning also makes the deployment unhealthy.
     pub healthy: bool,
     /// The findings of all checks, in the order of the checks' numbers.
     pub checks: Vec<Finding>,

@@ -74,7 +74,7 @@ pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configu
 }
 
 /// Converts an event invoke config from the SDK's type. Returns its qualifier, which is `None` for the unqualified
-/// function, and its settings. If a destination is not set, Lambda returns an empty ARN for it.
+/// function, and its settings. Lambda returns an empty ARN for a destination that is not set.
 pub(super) fn invoke_settings(config: &FunctionEventInvokeConfig) -> (Option<String>, InvokeSettings) {
     let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
     let destinations = config.destination_config();

@@ -10,9 +10,9 @@ use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The length of the newest part of the log, which is searched separately. A search begins at the oldest line and stops
-/// after `PATIENCE`, and a busy handler writes millions of lines a day, so a single search might miss the newest
-/// errors.
+/// The length of the newest part of the handler's log, which is searched separately. A search begins at the oldest line
+/// and stops after `PATIENCE`, and a busy handler writes millions of lines a day, so a single search might miss the
+/// newest errors.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -40,8 +40,8 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches the handler's log for errors, and stops after `PATIENCE`. If the log group does not exist, as is the
-    /// case until the handler first runs, finds none.
+    /// Searches the handler's log for errors, and stops after `PATIENCE`. Finds none if the log group does not exist,
+    /// as is the case until the handler first runs.
     async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));

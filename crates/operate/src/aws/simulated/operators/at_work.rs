@@ -58,7 +58,7 @@ pub(super) struct AtWork {
     log: LateLog,
     /// The account's policies, and the time when they took effect.
     policies: (Arc<Policies>, Timestamp),
-    /// The number of the newest version of the pauses parameter that the run has received.
+    /// The number of the newest version of the pauses parameter that the simulated run has received.
     written: i64,
     commands: Vec<Working>,
     made: Made,
