@@ -29,7 +29,7 @@ pub struct History {
 /// Counts of messages in time steps of equal length. A count is `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
-    /// The time from which messages are counted, which is the start of the first time step.
+    /// The start of the time span in which messages are counted.
     from: Timestamp,
     step_seconds: u64,
     /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.
@@ -54,7 +54,8 @@ impl Counts {
 }
 
 impl History {
-    /// Reads the counts up to `now` from CloudWatch.
+    /// Reads from CloudWatch how many messages arrived, were retried and were dead-lettered in the 3 and 24 hours
+    /// before `now`.
     ///
     /// # Errors
     ///
@@ -94,8 +95,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Adds up the data points of each step. `points` are messages sent to the retry queue, messages deleted from it,
-    /// and messages sent to the dead-letter queue.
+    /// Counts the messages of the last `length`, in time steps of length `step`. `points` are CloudWatch's counts of
+    /// messages sent to the retry queue, messages deleted from it, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -147,8 +148,8 @@ mod tests {
     /// 15:47:20 on an arbitrary day. The last 5-minute step begins at 15:45, and the last 30-minute step at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Reads counts of arrivals, deletions and dead-letters. A data point is a number of minutes before 15:45, and a
-    /// count.
+    /// Returns the history for these counts of arrivals, deletions and dead-letters. Each data point consists of its
+    /// age in minutes at 15:45 and a count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

@@ -4,8 +4,8 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. The work checks it between calls to AWS. Once it is raised, the
-/// work makes the dead-letters that it hid visible again, and reports what was done.
+/// An operator's signal to stop long-running work. The work checks it between calls to AWS. Once it is raised, the work
+/// stops: it ends the visibility timeouts of the dead-letters that it hid, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 

@@ -39,7 +39,7 @@ pub enum Block {
 pub struct Moment {
     /// The time of the event.
     pub at: Timestamp,
-    /// The event, in words.
+    /// What happened at this moment, in words.
     pub text: Text,
     /// Log lines to print below the event.
     pub below: Vec<String>,
@@ -71,7 +71,8 @@ pub struct Fact {
     /// A number at the start of the text, and the separator after it. The number is drawn in the [tone](Text::tone) of
     /// the text's first line.
     pub count: Option<(u64, &'static str)>,
-    /// The text beside the title, in one or more lines. If the fact has a count, the first line follows the count.
+    /// The text beside the title, in one or more lines. It does not contain `count`, the number shown before the first
+    /// line.
     pub lines: Vec<Text>,
 }
 
@@ -107,8 +108,8 @@ impl Fact {
         lines
     }
 
-    /// Returns the part of the text's first line that follows the count: the separator and the words after it. Empty if
-    /// nothing follows the count.
+    /// Returns the first line of the text without its number, if it begins with one: the separator and the words that
+    /// follow. Empty if there are no such words.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

@@ -12,7 +12,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
-//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | the operator, the deployment, the account and the clock; following and stopping the work |
+//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | a command's deployment, account and clock; how to follow its progress, and how to stop it |
 //! | [`change`] | how every change is planned, performed and recorded |
 //! | [`operator_line`], [`mod@activity`] | the log line that records a change, and the output of `comeback history` |
 //! | [`status`], [`history`] | the state of a deployment, and its recent counts |

@@ -71,9 +71,9 @@ impl LastHour {
 /// `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Failures dropped in the last 24 hours.
+    /// The number of failed events that Lambda dropped in the last 24 hours.
     pub in_24_hours: u64,
-    /// Failures dropped in the last 14 days. No event waits longer than that.
+    /// The number of failed events that Lambda dropped in the last 14 days. No event waits longer than that.
     pub in_14_days: u64,
 }
 

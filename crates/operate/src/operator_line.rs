@@ -52,7 +52,7 @@ pub struct Entry {
     pub at: Timestamp,
     /// The user name or role session name of the operator.
     pub by: String,
-    /// The change.
+    /// The subcommand that made the change, with its flags and what it affected.
     #[serde(flatten)]
     pub activity: Activity,
     /// The outcome of the change.

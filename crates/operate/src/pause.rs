@@ -161,8 +161,8 @@ impl PausePlan {
 }
 
 impl Plan for PausePlan {
-    /// Identifies the plan by its target and that target's open pause. The times of the planned pause are left out,
-    /// because it starts when the operator confirms the plan.
+    /// Returns a string that identifies the plan by its target and by that target's open pause. It omits the times of
+    /// the planned pause, because that pause starts when the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, self.open()))
     }

@@ -102,7 +102,7 @@ impl Serialize for OpenPause {
     }
 }
 
-/// A function's name as the operator typed it.
+/// Returns the function's name as the operator typed it, or "every function" if the operator named none.
 pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }

@@ -33,22 +33,23 @@ const TICK: Duration = Duration::from_secs(1);
 /// before it logs it again, and log lines may arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
-/// The outcome of a recall, in numbers of messages.
+/// The outcome of a recall, which makes hidden messages visible earlier, at the times when their retries are due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// Messages that were recalled. Each returns when its retry is due.
+    /// The number of messages that now become visible earlier, each when its retry is due.
     pub recalled: u64,
-    /// The time when the last recalled message is due.
+    /// The latest due time of the messages that now become visible earlier. `None` if there are none.
     pub all_due: Option<Timestamp>,
-    /// Messages that had already left the queue.
+    /// The number of messages that had already left the queue.
     pub gone: u64,
-    /// Messages that an earlier request recalled or left hidden. A second request never recalls them.
+    /// The number of messages that an earlier request made visible earlier, or could have. A later request leaves them
+    /// alone.
     pub before: u64,
-    /// Messages that were moved (sent again with a delay). They return within 15 minutes.
+    /// The number of messages that were moved (sent again with a delay). They become visible within 15 minutes.
     pub moved: u64,
-    /// Messages that would return just as soon without a recall.
+    /// The number of messages that were left alone because they become visible about as soon anyway.
     pub soon: u64,
-    /// Messages whose recall failed, by reason.
+    /// The number of messages whose visibility timeouts could not be changed, by reason.
     pub failed: BTreeMap<String, u64>,
 }
 
@@ -58,7 +59,7 @@ pub struct Recalled {
 struct Chosen {
     due: Timestamp,
     receipt_handle: String,
-    /// When the message would return without a recall.
+    /// When the message would become visible if its visibility timeout were not changed.
     returns: Timestamp,
 }
 
@@ -127,7 +128,7 @@ async fn choose(
 }
 
 /// Waits until every execution environment of the handler has read an entry of the SSM parameter that was written at
-/// `at`. An environment that had not read the entry would hide a recalled message again until its old due time.
+/// `at`. An environment that had not read the entry would hide a message again until its old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -186,7 +187,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts a message by SQS's answer. Fails if SQS denied permission, or if the queue does not exist.
+    /// Adds a message to the count that matches SQS's response. Fails if SQS denied permission, or if the queue does
+    /// not exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

@@ -217,7 +217,8 @@ impl RequestEvents {
         }
     }
 
-    /// Returns the past pauses that were dropped because the SSM parameter was full.
+    /// Writes the planned request to the SSM parameter that holds the pauses. Returns the request, and the past pauses
+    /// that were dropped because the parameter was full.
     async fn write(&self, operator: &Operator, plan: &RequestPlan) -> Result<(Request, Vec<Pause>), Failure> {
         let account = &operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;

@@ -46,7 +46,8 @@ pub struct ResumePlan {
     noticed_within_seconds: Option<u64>,
     /// The events that the pauses hold. `None` if the handler's log cannot be read.
     held: Option<Reach>,
-    /// The outcome of the recall. `None` in a plan, or if no held message can be recalled.
+    /// How many of the messages that a pause held become visible earlier, and how many do not, by reason. `None` if the
+    /// change was only planned, or if no such message can become visible earlier.
     result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,
@@ -227,7 +228,8 @@ impl ResumePlan {
         ]))
     }
 
-    /// Says when the held events that are not recalled return.
+    /// Says why the handler retries no events, if that is so. Otherwise, says how soon it checks the held events whose
+    /// messages do not become visible earlier. Returns `None` if there are no such events.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

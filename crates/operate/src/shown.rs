@@ -34,8 +34,8 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n").into()
 }
 
-/// Escapes JSON without changing its values, because serde_json does not escape DEL, U+0080 to U+009F, or characters
-/// that change the direction of text.
+/// Escapes the characters in JSON that serde_json leaves alone: DEL, U+0080 to U+009F, and those that change the
+/// direction of text. The JSON keeps its values.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {

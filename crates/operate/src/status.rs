@@ -79,7 +79,7 @@ pub struct Status {
 /// An entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The pattern of the functions to which this entry of `POLICIES` applies.
+    /// The pattern for the names of the functions to which this entry of `POLICIES` applies.
     functions: String,
     /// The settings in this entry of `POLICIES`: each variable's name with its value.
     settings: BTreeMap<String, String>,
@@ -197,7 +197,8 @@ impl Answer for Status {
         layout
     }
 
-    /// Fails if some part could not be read, or if nothing is retried.
+    /// Returns how `comeback status` ends: with a failure if some part of the status could not be read, or if the
+    /// handler currently retries no events.
     fn end(&self) -> Result<(), Failure> {
         if let Some((_, failure)) = self.unread().next() {
             return Err(failure.clone());

@@ -40,7 +40,7 @@ pub enum Piece {
     Function {
         /// The function's name in the text.
         shown: String,
-        /// The function's name for a command. If the function is in another account or region, this is its ARN.
+        /// The function's name as written in a command: its ARN if the function is in another account or region.
         name: String,
     },
     /// The key of an event.
@@ -70,7 +70,7 @@ pub enum Quotes {
 /// The tone of a span: good, bad, or neither. The `comeback` command shows the tone as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
-    /// Neither good nor bad.
+    /// The text is neither good nor bad news.
     #[default]
     Plain,
     /// Nothing is wrong.
@@ -82,7 +82,8 @@ pub enum Tone {
 }
 
 impl Text {
-    /// Raises the tone of every span to at least this tone.
+    /// Returns the text with the tone of each span raised to at least `tone`. From lowest to highest, the tones are
+    /// plain, good, warning and bad.
     pub fn toned(tone: Tone, text: impl Into<Self>) -> Self {
         let spans = text.into().0.into_iter();
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())

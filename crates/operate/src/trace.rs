@@ -29,7 +29,7 @@ use crate::trace::story::{Happened, Step, Story, StoryEnd};
 /// The history of one event, read from the logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
-    /// The handler's log lines about the event, as steps, in order.
+    /// The event's history, according to the handler's log: its steps in chronological order, and how it ended.
     #[serde(flatten)]
     pub story: Story,
     /// The invocations that were looked up in the targets' logs, in order. [`LinesOf`] selects those with log lines.
@@ -54,7 +54,7 @@ pub struct Trace {
 pub struct TraceOptions {
     /// The event's key, or the request id of one of its invocations.
     pub id: String,
-    /// The invocations whose log lines are also read.
+    /// The invocations whose own log lines are read from the function's log, in addition to the handler's log.
     pub lines: LinesOf,
     /// The maximum age of the log lines to search.
     pub since: Duration,

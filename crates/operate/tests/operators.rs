@@ -160,8 +160,8 @@ fn a_cancel_recalls_what_it_dead_letters() {
     assert!(last <= Some(123), "the last one in minute {last:?}");
 }
 
-/// Some accepted calls get no answer, some handlers crash after their calls without writing a log line, and operators
-/// request retries every five minutes.
+/// Some calls are accepted but get no response, some handlers crash after their calls and before they write log lines,
+/// and operators request retries every five minutes.
 #[test]
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {

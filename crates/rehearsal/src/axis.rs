@@ -87,7 +87,8 @@ fn count_label(value: f64) -> String {
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64) }
 }
 
-/// Round times for ticks, in seconds, in order of preference.
+/// Round numbers of seconds: the ticks of a logarithmic time axis in order of preference, or the possible intervals
+/// between the ticks of a linear one.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,

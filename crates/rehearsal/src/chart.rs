@@ -30,7 +30,7 @@ pub const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
 
 /// A chart colour and its CSS variable in the style sheet of the simulation report.
 pub struct Colour {
-    /// Name of the CSS variable, without dashes.
+    /// Name of the colour's CSS variable, without the leading `--`.
     pub name: &'static str,
     light: RGBColor,
     /// The colour's counterpart for dark mode, as a CSS value.

@@ -17,7 +17,8 @@ pub struct DeployedSetting {
 }
 
 impl DeployedSetting {
-    /// Converts an environment variable of the retry handler. Expects a value that the handler accepts.
+    /// Converts the value of one of the retry handler's environment variables to a stack parameter and a CDK property.
+    /// Expects a value that the handler accepts.
     pub fn of(variable: &str, value: &str) -> Self {
         let seconds = |text: &str| {
             durations::read(text).map_or_else(|_| text.to_owned(), |it| it.as_secs().to_string())

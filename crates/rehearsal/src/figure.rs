@@ -83,11 +83,11 @@ pub struct Picture {
 /// The values of a chart between two points on its horizontal axis. They are shown while the pointer is between these
 /// points.
 pub struct Values {
-    /// The position on the horizontal axis where the values begin, from 0 (left) to 1 (right).
+    /// The left end of the part of the horizontal axis that has these values, from 0 (left) to 1 (right).
     pub from: f64,
-    /// The position on the horizontal axis where the values end, from 0 (left) to 1 (right).
+    /// The right end of the part of the horizontal axis that has these values, from 0 (left) to 1 (right).
     pub to: f64,
-    /// The values in words.
+    /// The chart's values in this part of the horizontal axis, in words, to show at the pointer.
     pub text: String,
     /// The page that a click opens; `None` if a click does nothing.
     pub href: Option<String>,

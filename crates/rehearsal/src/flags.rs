@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
-/// The name of every policy flag, without dashes, and the setting that the flag stands for.
+/// The name of every policy flag, without the leading `--`, and the setting that the flag stands for.
 static FLAGS: LazyLock<Vec<(String, &Setting)>> = LazyLock::new(|| {
     let of_the_policy = SETTINGS.iter().filter(|setting| setting.scope != Scope::Deployment);
     of_the_policy.map(|setting| (setting.name.to_lowercase().replace('_', "-"), setting)).collect()
@@ -211,7 +211,7 @@ impl PolicyChanges {
     }
 }
 
-/// Formats the changes as on the command line: `jitter=none,max-backoff=1h`.
+/// Formats the changes as they are written on the command line: `jitter=none,max-backoff=1h`.
 impl fmt::Display for PolicyChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changes: Vec<String> = self.0.iter().map(|(flag, value)| format!("{flag}={value}")).collect();

@@ -31,7 +31,7 @@ pub enum Mark {
     Hid,
     /// The event was dead-lettered.
     DeadLettered,
-    /// A re-invocation, or a step that failed and left the message in the queue. Neither has a mark.
+    /// A re-invocation, or a problem that left the message in the queue. The picture shows neither.
     Other,
 }
 

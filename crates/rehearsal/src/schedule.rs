@@ -78,7 +78,8 @@ pub fn outcome(schedule: &Schedule) -> String {
     format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
-/// Returns the retries that get a row in the table.
+/// Returns the retries that the schedule's table shows: all of them if there are few, or else the first ones, some with
+/// round numbers, and the last one.
 pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;

@@ -41,7 +41,8 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Changes the pause `open` to these terms. If `open` is `None`, opens a new pause for the operator `by`.
+    /// Returns the pause `open`, changed to this end, spread and reason. If `open` is `None`, returns a new pause by
+    /// the operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,

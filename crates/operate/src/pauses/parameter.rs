@@ -9,7 +9,8 @@ use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history::newest_readable;
 
-/// As in the handler, nothing is paused if the parameter does not exist. `None` if the handler reads no pauses.
+/// Reads the pauses from the deployment's SSM parameter. If the parameter does not exist, nothing is paused, as in the
+/// handler. Returns `None` if the handler reads no pauses.
 pub(crate) async fn read_pauses(
     account: &Account,
     deployment: &Deployment,
@@ -63,7 +64,7 @@ pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> St
     aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
 }
 
-/// The size in bytes at which `status` and `doctor` warn.
+/// The size of the parameter's text, in bytes, at which `status` and `doctor` warn that it is nearly full.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
 pub(crate) fn nearly_full(pauses: &Pauses) -> Option<String> {
@@ -91,7 +92,8 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Fails if the handler's environment variable `PAUSES` is not set.
+    /// Returns the SSM parameter that holds the deployment's pauses. Fails if the handler's environment variable
+    /// `PAUSES` is not set.
     pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
@@ -133,13 +135,13 @@ impl<'a> Parameter<'a> {
         written.map(|it| it.number).ok_or(failure)
     }
 
-    /// Writes the edit that `make` returns. `is_in` returns true for pauses that contain it. Returns the past pauses
-    /// that were dropped because the parameter was full.
+    /// Edits the pauses with `make`, and writes the result to the parameter. `is_in` returns true for pauses that
+    /// already contain the edit. Returns the past pauses that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text and creates a new version. A version between the one that we read and the
-    /// one that we wrote is another operator's, and our write replaced it. We then read that version, apply our edit
-    /// to it, and write again. If another operator's write replaced ours, their command does the same. Two seconds
-    /// after a write, we also check that our edit is still in the parameter.
+    /// Each write replaces the whole text and creates a new version. If there is a version between the one that we read
+    /// and the one that we wrote, another operator wrote it, and our write has overwritten it. We then read that
+    /// version, apply our edit to it, and write again. If another operator's write overwrites ours, their command does
+    /// the same. Two seconds after a write, we also check that our edit is still in the parameter.
     ///
     /// If two operators edit concurrently, neither edit is lost, however their calls interleave. With more operators,
     /// some edits may fail and must be repeated.
@@ -320,7 +322,8 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// Repeats the test 30 times. Each time, the second operator starts one call later than the time before.
+    /// Two operators resume a function at the same time, and at most one of them succeeds. This is tried 30 times, and
+    /// each time, the second operator starts one call later than the time before.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
@@ -351,7 +354,8 @@ mod tests {
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// Repeats the test 30 times. Each time, the second operator starts one call later than the time before.
+    /// Two operators pause one function each at the same time, and then resume them. This is tried 30 times, and each
+    /// time, the second operator starts one call later than the time before.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -21,7 +21,7 @@ use crate::waiting::filter::WaitingFilter;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time to watch after the last retry. Most retries that fail do so within this time.
+/// How long to keep watching the log after the last retry. Most retries that fail do so within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// Watches the handler's log for the retries that a request makes due.
@@ -118,8 +118,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Each read overlaps the previous one, because lines may arrive out of order. A line that is read twice counts
-    /// only once.
+    /// Returns the time from which to read the log next: never earlier than `start`. Each read overlaps the previous
+    /// one, because lines may arrive out of order. A line that is read twice counts only once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }

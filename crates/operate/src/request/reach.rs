@@ -20,9 +20,10 @@ pub struct Reach {
     pub found: u64,
     /// The number of events that the request affects, including those that would be retried just as soon without it.
     pub reached: u64,
-    /// The number of affected events whose messages are recalled.
+    /// The number of affected events whose messages become visible earlier.
     pub recalled: u64,
-    /// The longest time that a message of an affected event would stay hidden without a recall.
+    /// The longest time for which a message of an affected event would stay hidden if its visibility timeout were not
+    /// changed.
     #[serde(skip)]
     pub hidden: Duration,
     /// True if the request brings at least one event forward, or cancels at least one.
@@ -32,8 +33,8 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// The number of seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// The number of events whose messages an earlier request recalled or left hidden. The handler applies the new
-    /// request when such a message returns.
+    /// The number of events whose messages an earlier request made visible earlier, or could have. The handler applies
+    /// the new request when such a message becomes visible.
     pub before: u64,
     /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
     /// within 15 minutes.
@@ -97,8 +98,8 @@ impl Reach {
         reach
     }
 
-    /// Describes how many messages are recalled, and why the rest are not. `due` says when a recalled message returns.
-    /// `paused` says why messages are not recalled while their function is paused.
+    /// Describes how many hidden messages become visible earlier, and why the others do not. `due` says when such a
+    /// message becomes visible. `paused` is the reason given for events whose function is paused.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -111,8 +112,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message under `why`, the reason that it is not recalled. Returns true if `entry` does not change the
-    /// due time.
+    /// Counts a message under `why`, the reason why it does not become visible earlier. Returns true if `entry`, a
+    /// request or the end of a pause, does not change when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -174,9 +175,9 @@ impl Reach {
     }
 }
 
-/// Estimates when the handler first checks the event after it has read the request, which it has done by `noticed`. If
-/// the log gives a time before `noticed`, the message was moved: the handler checks it every 15 minutes until its retry
-/// is due, and does not log these checks.
+/// Estimates when the handler first checks the event after reading the request. The handler reads the request no later
+/// than `noticed`. If the log gives a time before `noticed`, the message may have been moved. The handler checks a
+/// moved message every 15 minutes until its retry is due, and does not log these checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -210,7 +211,8 @@ mod tests {
         waits.take(&test_line(line));
     }
 
-    /// The handler reads the request within 38 s.
+    /// Estimates what a retry request would affect, given these waiting events and pauses. The handler reads the
+    /// request within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             kind: RequestKind::Retry,

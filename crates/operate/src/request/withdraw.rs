@@ -101,7 +101,8 @@ impl Change for WithdrawRequests {
 }
 
 impl WithdrawRequests {
-    /// Returns the past pauses that were dropped because the SSM parameter was full.
+    /// Marks the planned requests as withdrawn in the SSM parameter that holds them. Returns the past pauses that were
+    /// dropped because the parameter was full.
     async fn write(&self, operator: &Operator, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let account = &operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;

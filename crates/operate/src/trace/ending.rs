@@ -13,7 +13,7 @@ use crate::trace::logs::Report;
 use crate::trace::story::{Happened, Step, StoryEnd};
 
 impl Trace {
-    /// The last sentence: how the event ended, or what it is waiting for.
+    /// Returns the last sentence of the trace: how the event ended, or what it is waiting for.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
@@ -54,8 +54,8 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// The last sentence for a waiting event whose retry depends on a pause or on the end of a pause. `None` for any
-    /// other event.
+    /// Returns the last sentence of the trace of a waiting event whose retry depends on a pause or on the end of a
+    /// pause. Returns `None` for any other event.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let StoryEnd::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
@@ -77,8 +77,8 @@ impl Trace {
         }
     }
 
-    /// The last sentence for a waiting event whose function is not on the allow-list. Pauses do not hold such events.
-    /// `None` for any other event.
+    /// Returns the last sentence of the trace of a waiting event whose function is not on the allow-list. Pauses do not
+    /// hold such events. Returns `None` for any other event.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";

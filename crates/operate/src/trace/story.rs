@@ -44,7 +44,7 @@ pub struct LoggedLine {
 }
 
 /// One step in an event's history, such as a failure or an invocation. Log lines that only repeat a wait belong to the
-/// same step.
+/// step that began the wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The time of the first log line about the step.

@@ -115,12 +115,13 @@ impl Why {
 }
 
 impl Waits {
-    /// Creates an empty `Waits` that keeps each message's receipt handle for a recall.
+    /// Creates an empty `Waits` that keeps each message's receipt handle, with which the message can be made visible
+    /// earlier.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
 
-    /// Returns true if receipt handles are kept for a recall.
+    /// Returns true if receipt handles are kept, with which messages can be made visible earlier.
     pub(super) fn keeps_handles(&self) -> bool {
         self.log.keeps_handles()
     }
@@ -343,7 +344,7 @@ pub struct WaitingEvent<'w> {
     pub next_check: Timestamp,
 }
 
-/// The waiting events of one function that failed with the same error.
+/// The waiting events that have the same function and the same error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group<'w> {
     /// The ARN of the function. `None` if there were too many functions and errors to list separately.

@@ -94,8 +94,8 @@ fn longest_part(glob: &str) -> &str {
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch matches this string literally when it is quoted. The length is limited, because a log
-/// line contains at most 512 characters of each string.
+/// Returns true if CloudWatch matches the quoted string literally. Returns false for any string of more than 256 bytes,
+/// because a log line contains at most 512 characters of each string.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }

@@ -16,7 +16,8 @@ use crate::waiting::recent::{Step, begin, number};
 const STEPS: u64 = 36;
 /// The number of complete five-minute steps that show whether a function is recovering.
 const NEWEST: usize = 2;
-/// A function counts as recovering only if the last two complete five-minute steps had at least this many retries.
+/// A function counts as recovering only if it had at least this many retries in total in the last two complete
+/// five-minute periods.
 const FEWEST_RETRIES: u64 = 3;
 /// The number of five-minute steps in twelve hours. Every read of the log covers at least twelve hours.
 const TWELVE_HOURS: u64 = 144;
@@ -27,7 +28,7 @@ const AN_HOUR: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Events are waiting, and at least half of them failed with an error.
+    /// Events are waiting, and at least half of them have a known error: the function ran and failed.
     Failing,
     /// No event is waiting, but some events were dead-lettered in the last twelve hours.
     DeadLettering,

@@ -46,7 +46,8 @@ pub struct Reading {
     pub(super) until: Option<Timestamp>,
     /// The maximum age of the last log line about an event that is still waiting.
     pub(super) reach: Duration,
-    /// The retention of the log group. `None` unless it is shorter than `reach`.
+    /// The log group's retention, if log lines about waiting events may be older than that. `None` if all such lines
+    /// are kept.
     pub(super) kept_for: Option<Duration>,
     pub(super) has_log: bool,
     /// The waiting events.
@@ -55,7 +56,7 @@ pub struct Reading {
     pub(super) lines: u64,
     /// The number of log lines that this command cannot read because a newer version of the handler wrote them.
     pub(super) newer: u64,
-    /// The indices of those functions in the filter that a log line mentions.
+    /// The functions of the filter that appear in a log line, as indices into the filter's list of functions.
     pub(super) logged: BTreeSet<usize>,
 }
 
@@ -66,7 +67,7 @@ pub struct Scope<'a> {
     pub wanted: &'a WaitingFilter,
     /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
     pub since: Option<Duration>,
-    /// True to keep the messages' receipt handles for a recall.
+    /// True to keep the messages' receipt handles, with which messages can be made visible earlier.
     pub handles: bool,
 }
 
@@ -241,9 +242,9 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// Returns the errors of the waiting events, as a hint if the filter's error glob matches no event. Reads the log
-    /// again, because the first read returned only lines that match the glob. Returns `None` if the filter has no glob,
-    /// if the glob matches an event, or if the log cannot be read again.
+    /// If no waiting event matches the filter's error glob, returns the errors that waiting events do have, as a hint
+    /// for the operator. Reads the log again, because the first read selected only lines that match the glob. Returns
+    /// `None` if the filter has no glob, if an event matches it, or if the log cannot be read again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -335,7 +336,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// An update finds a late line if it was written at most two minutes before the previous read.
+    /// An update finds a line that arrives late in the log, if the line's timestamp is at most two minutes before the
+    /// previous read.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

@@ -38,7 +38,8 @@ impl Step {
 /// 1970. Lines of the handler's log may be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// The failures, retries and dead-letters of each function, by ARN.
+    /// The failures, retries and dead-letters of each function, by its ARN and then by the number of the five-minute
+    /// step.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
     /// The number of events that were due at the start of each five-minute step, by the step's number. An event is not
     /// counted until the handler has checked it.

@@ -16,7 +16,7 @@ const MOST_PERIODS: u64 = 48;
 /// used.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
-/// The number of events due in each period of equal length, by function.
+/// For each function, the number of events that are due in each of several time periods of the same length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Returns<'w> {
     /// The start of the first period. The first period also counts events that were due earlier.
@@ -103,8 +103,8 @@ mod tests {
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
 
-    /// `events` holds the function of each event and the number of seconds until the event is due. `None` means that a
-    /// pause holds the event.
+    /// Builds the waiting events for a test. Each item of `events` is an event's function and the number of seconds
+    /// until the event is due. `None` means that a pause holds the event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

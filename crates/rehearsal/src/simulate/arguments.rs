@@ -39,7 +39,8 @@ pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
-    /// Checks all arguments. The failure lists every mistake. A mistake that both policies share is listed only once.
+    /// Checks all arguments, and returns the scenario and the policies to simulate. A failure lists every mistake. A
+    /// mistake that occurs in both of the compared policies is listed only once.
     pub fn checked(&self, operators: OperatorsOf) -> Result<Checked, Failure> {
         let scenario = self.scenario(self.simulation.scenario().seed, operators);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
@@ -111,7 +112,7 @@ pub struct SimulationFlags {
     /// Fail invocations beyond this multiple of the target's usual traffic per minute
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
-    /// Let each failure ask for a RetryAfter of this time; 1s to 14d
+    /// Let each failure request a wait of this length with RetryAfter; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
     /// Run comeback retry at this time of the run, in whole seconds, to recall every waiting event
@@ -120,7 +121,7 @@ pub struct SimulationFlags {
     /// Spread the retries of --retry-now over this time; at most 11h [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = read_within, requires = "retry_now")]
     within: Option<Duration>,
-    /// Minimum size of each payload, for the costs [default: about 100]
+    /// Minimum size of each payload, in bytes; larger payloads cost more [default: about 100]
     #[arg(long, value_name = "BYTES")]
     payload_size: Option<usize>,
     /// Duration of an invocation of the target [default: 200ms]
@@ -147,10 +148,10 @@ pub struct SimulationFlags {
     /// Write retries, outcomes and queue depth per minute to a CSV file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Write an HTML page to share: charts, costs and limits of the run, and its recovery under every jitter
+    /// Write an HTML page to share: charts, costs and limits of the run, and its recovery with each kind of jitter
     #[arg(long, value_name = "FILE.html", value_parser = flags::html)]
     pub report: Option<PathBuf>,
-    /// Compare with a second policy in the report, given by the flags that differ, such as jitter=none,max-backoff=1h
+    /// In the report, compare with a second policy. Give only the flags that differ, such as jitter=none,max-backoff=1h
     #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
     pub vs: Option<PolicyChanges>,
 }
@@ -188,8 +189,8 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags as words of a command, without the seed and the CSV file. A report contains this command
-    /// but must not depend on the report's path, so the command always writes to the current folder.
+    /// Returns the given flags as words of a command, without the seed and the CSV file. A report shows this command.
+    /// It must be the same wherever the report is written, so the command always writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
