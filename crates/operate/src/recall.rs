@@ -42,12 +42,11 @@ pub struct Recalled {
     pub all_due: Option<Timestamp>,
     /// The number of messages that had already left the queue.
     pub gone: u64,
-    /// The number of messages that an earlier request made visible earlier, or could have. A later request leaves them
-    /// alone.
+    /// The number of messages that were left alone because an earlier request or pause end already applied to them.
     pub before: u64,
     /// The number of messages that were moved (sent again with a delay). They become visible within 15 minutes.
     pub moved: u64,
-    /// The number of messages that were left alone because they become visible about as soon anyway.
+    /// The number of messages that were left alone because they become visible soon enough anyway.
     pub soon: u64,
     /// The number of messages whose visibility timeouts could not be changed, by reason.
     pub failed: BTreeMap<String, u64>,

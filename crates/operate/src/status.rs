@@ -79,7 +79,7 @@ pub struct Status {
 /// An entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The pattern for the names of the functions to which this entry of `POLICIES` applies.
+    /// The name or ARN of the functions to which this entry of `POLICIES` applies, as a pattern such as `orders-*`.
     functions: String,
     /// The settings in this entry of `POLICIES`: each variable's name with its value.
     settings: BTreeMap<String, String>,

@@ -33,8 +33,8 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// The number of seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// The number of events whose messages an earlier request made visible earlier, or could have. The handler applies
-    /// the new request when such a message becomes visible.
+    /// The number of events whose messages are left alone because an earlier request or pause end already applied to
+    /// them. The handler applies the new request when such a message becomes visible.
     pub before: u64,
     /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
     /// within 15 minutes.

@@ -54,8 +54,8 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// Returns the last sentence of the trace of a waiting event whose retry depends on a pause or on the end of a
-    /// pause. Returns `None` for any other event.
+    /// For a waiting event whose retry depends on a pause or on the end of a pause, returns the last sentence of the
+    /// trace. Returns `None` for any other event.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let StoryEnd::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
@@ -77,8 +77,8 @@ impl Trace {
         }
     }
 
-    /// Returns the last sentence of the trace of a waiting event whose function is not on the allow-list. Pauses do not
-    /// hold such events. Returns `None` for any other event.
+    /// For a waiting event whose function is not on the allow-list, returns the last sentence of the trace. Pauses do
+    /// not hold such events. Returns `None` for any other event.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
