@@ -17,7 +17,8 @@ pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.
 pub(crate) trait Service {
-    /// Called before each call by the handler. Returns false if the handler crashes before the call.
+    /// Called each time the handler is about to make a call. Returns false if the handler crashes before it makes the
+    /// call.
     fn lives_on(&mut self) -> bool {
         true
     }

@@ -24,7 +24,7 @@ use crate::event::EventNumber;
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// Longest visibility timeout that the handler sets for a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// Visibility timeouts are whole seconds, rounded up.
+/// Unit of visibility timeouts: SQS accepts only whole seconds, so a wait is rounded up.
 const SECOND: Duration = Duration::from_secs(1);
 
 texts! {

@@ -18,7 +18,7 @@ use mix::{Faults, generator};
 #[derive(Debug)]
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
-    /// Faults that have struck since the notes were last taken, each with its event.
+    /// Faults that have struck since the simulation last emptied this list, each with the event that it affected.
     pub(crate) notes: Vec<(Fault, EventNumber)>,
 }
 
@@ -48,8 +48,8 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Decides at random whether the fault strikes now. If it strikes, returns its generator for further draws. The
-    /// caller must then [note](Self::note) the strike.
+    /// Decides at random whether the fault strikes now. If so, returns the fault's random number generator, from which
+    /// the caller can draw the details. The caller must then [note](Self::note) the strike.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);

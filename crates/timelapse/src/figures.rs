@@ -105,8 +105,8 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the number of an event's last attempt; 0 if the event was never retried. Only events that arrived
-    /// count. `None` if no event arrived.
+    /// Percentiles of the number of retries of an event, over the events that arrived; `None` if no event arrived. If
+    /// faults split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
     /// that arrived during the outage count. `None` if there are no such events.
@@ -234,8 +234,8 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of an event's last attempt; 0 if the event was never retried. Only events that arrived
-    /// count. `None` if no event arrived.
+    /// Percentiles of the number of retries of an event, over the events that arrived; `None` if no event arrived. If
+    /// faults split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only
     /// delivered events that arrived during the outage count. `None` if there are no such events.

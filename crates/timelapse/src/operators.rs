@@ -53,8 +53,8 @@ pub struct OperatorTasks {
     /// Time of the operators' `comeback retry`, counted from the run's start, and the duration over which the command
     /// spreads the retries. `None` if the operators do not run this command.
     pub retry_now: Option<(Duration, Duration)>,
-    /// Seed of the random commands that the operators run, and the length of the run. `None` if the operators run no
-    /// random commands.
+    /// Seed of the random commands that the operators issue, and the length of the simulated run. `None` if the
+    /// operators issue no random commands.
     pub chaos: Option<(u64, Duration)>,
 }
 

@@ -62,8 +62,8 @@ pub enum LimitedBy {
     /// The target has too little capacity for the outage's events, even with the best waits. [`Limit::policy`] is the
     /// policy with the fastest recovery.
     Capacity,
-    /// The waits are too long under every policy: each wait lasts at least a second, and invocations take time too.
-    /// [`Limit::policy`] is the policy with the fastest recovery.
+    /// Under every policy, the waits are too long to meet the goal: each wait lasts at least a second, and invocations
+    /// take time too. [`Limit::policy`] is the policy with the fastest recovery.
     Waits,
 }
 

@@ -37,7 +37,7 @@ pub enum Call {
     /// Moves messages by sending them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
-        /// The copies of the messages. Their bodies are omitted, because moving does not change them.
+        /// One copy of each moved message. The bodies are omitted, because moving a message does not change its body.
         copies: Vec<SentAgain>,
     },
 }
@@ -63,7 +63,7 @@ pub struct SentMessage {
 /// The copy of a moved message. The handler sends the copy to the retry queue with a delay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
-    /// The SQS id of the original message.
+    /// The SQS id of the moved message, which this copy replaces.
     pub message_id: String,
     /// The number of seconds by which SQS delays the copy of the message.
     pub delay: u64,

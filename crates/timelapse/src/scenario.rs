@@ -229,7 +229,8 @@ impl Scenario {
         START.saturating_add(self.targets[target].outage.unwrap_or(self.outage))
     }
 
-    /// Returns the mean number of invocations a minute; `None` if the capacity is unlimited.
+    /// Returns the number of invocations that a target can handle in a minute, on average; `None` if the number is
+    /// unlimited.
     pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;

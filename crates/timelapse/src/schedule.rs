@@ -21,8 +21,8 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events to follow. If events have many retries, fewer events are followed, so the total is about
-/// [`RETRIES_IN_ALL`] retries.
+/// Default number of events that a [`Schedule`] follows. If an event has many retries, the default is lower, so that
+/// all events together have about [`RETRIES_IN_ALL`] retries.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;
@@ -55,13 +55,13 @@ pub struct Schedule {
 pub struct RetriesMade {
     /// Mean number of retries.
     pub mean: f64,
-    /// Minimum number of retries.
+    /// Lowest number of retries that any event had.
     pub min: usize,
     /// 5th percentile: 5 in 100 events have at most this many retries.
     pub p5: usize,
     /// 95th percentile: 95 in 100 events have at most this many retries.
     pub p95: usize,
-    /// Maximum number of retries.
+    /// Highest number of retries that any event had.
     pub max: usize,
 }
 
@@ -189,7 +189,8 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// Times of one retry, in seconds. Only the engine's waits take time, and they are whole seconds.
+/// Time of one retry, in whole seconds since the previous failure and since the event's first failure. In this
+/// simulation, time passes only while a message waits, and every wait is a whole number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.

@@ -39,9 +39,10 @@ pub enum RunError {
     Multiplied {
         /// The event with too many copies; `None` if only all events together exceeded the limit.
         event: Option<EventNumber>,
-        /// The maximum number of copies, which this run exceeded.
+        /// The limit that the run exceeded: the highest number of copies or retries that the event, or all events
+        /// together, may have.
         most: u64,
-        /// Time at which the limit was exceeded, counted from the run's start.
+        /// Virtual time at which the run exceeded the limit in `most`, counted from the run's start.
         at: Duration,
     },
 }

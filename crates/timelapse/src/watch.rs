@@ -21,7 +21,7 @@ pub trait Watcher {
     /// if the invocation succeeded.
     fn invoked(&mut self, _at: Duration, _event: EventNumber, _attempt: u64, _error: Option<TargetError>) {}
 
-    /// Called after the handler has decided on a message and acted on its decision.
+    /// Called after the handler has decided what to do with a message, and has done it.
     fn decided(&mut self, _at: Duration, _event: EventNumber, _outcome: &Outcome<'_>) {}
 
     /// Called for each event that a fault strikes.

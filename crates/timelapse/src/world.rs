@@ -79,7 +79,8 @@ pub(crate) struct World {
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Separate from `message_ids`, so that moves do not change the ids of other messages.
+    /// Generates the ids of moved messages' copies. It is separate from `message_ids`, so that moves do not change the
+    /// ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -130,7 +131,8 @@ impl World {
         Some(occurrence)
     }
 
-    /// Performs an occurrence. If the handler must now make its calls for a batch, returns that batch.
+    /// Processes an occurrence, which is a planned step of the run. If the handler must now make its calls for a batch,
+    /// returns that batch.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),
@@ -147,7 +149,8 @@ impl World {
         None
     }
 
-    /// Advances the clock to `now`, and records the queue's depth, which has not changed since the previous occurrence.
+    /// Records the queue's depth, which has been constant since the previous step of the run, and advances the clock to
+    /// `now`.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -156,7 +159,7 @@ impl World {
     }
 
     /// Records the messages that the queue has removed, plans the next poll if one is due, and checks the queue. Called
-    /// after each occurrence.
+    /// after each step of the run.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -301,7 +304,7 @@ impl World {
         }
     }
 
-    /// The handler makes its calls at the end of its run time.
+    /// Passes a batch to the handler, and plans the end of the handler's run time. The handler makes its calls then.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);
@@ -398,7 +401,7 @@ impl World {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// The most recent counts, one for each minute. The latest count is last.
+    /// The most recent counts of the messages in flight, one for each minute. The latest count is last.
     taken: VecDeque<usize>,
 }
 

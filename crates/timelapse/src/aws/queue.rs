@@ -137,7 +137,7 @@ pub(crate) struct QueuedMessage<T> {
     receive_count: u32,
     /// Value of the queue's handle counter when this message was sent. All handles of the message have higher numbers.
     sent_as: u64,
-    /// Number of the message's latest handle.
+    /// Number in the message's latest handle. The queue numbers the handles of all messages in one sequence.
     number: u64,
     visible_at: Timestamp,
     state: State,
@@ -154,7 +154,7 @@ pub(crate) struct SqsQueue<T> {
     delayed: usize,
     numbers: u64,
     /// Data of the messages that the queue itself has removed, with the reason for each removal. The simulated world
-    /// empties this list after each occurrence.
+    /// empties this list after each step of the run.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -374,8 +374,8 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns the sender's data of a message in flight, and the time when the message becomes visible. The handle may
-    /// come from any receive of the message.
+    /// Returns the data that the simulation attached to a message, and the time when the message becomes visible;
+    /// `None` if the message is not in flight. The handle may come from any receive of the message.
     pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -408,7 +408,8 @@ impl<T> SqsQueue<T> {
     }
 }
 
-/// Methods that inject faults. A standard queue guarantees only at-least-once delivery.
+/// Methods that inject faults. For example, they make a hidden message visible early, because a standard queue may
+/// deliver a message more than once.
 impl<T> SqsQueue<T> {
     /// Makes a hidden message visible before its timeout ends, and returns its sender's data. Returns `None` if the
     /// message is not hidden, or if `receipt` is not its latest receipt.

@@ -117,8 +117,8 @@ impl<T> Target<T> {
         self.invocations[key].request_id.to_string()
     }
 
-    /// Ends an invocation, and returns its caller's data. If the invocation failed, also returns the error and the
-    /// invocation record that Lambda writes.
+    /// Ends an invocation, and returns the data that its caller passed to [`start`](Self::start). If the invocation
+    /// failed, also returns the error and the invocation record that Lambda writes.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {

@@ -29,7 +29,7 @@ pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 
 /// Worst failure among the handler's calls for a message. Worse failures compare as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
-    /// A re-invocation or a dead-letter failed.
+    /// A re-invocation failed, or a dead-letter could not be sent.
     Failure,
     /// A re-invocation got no response.
     Unanswered,
@@ -41,7 +41,7 @@ pub(super) enum After {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
-    /// A fault may have changed this count.
+    /// The message's receive count as the handler sees it. A fault may have changed the count.
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
@@ -98,7 +98,8 @@ impl Handling<'_> {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns how long before `MAX_AGE` the last retry comes. The wait before the last retry is at least as long.
+    /// Returns the time from the last retry to the end of `MAX_AGE`. The wait before the last retry is never shorter
+    /// than this time.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
@@ -194,7 +195,7 @@ impl Handling<'_> {
         self.is_held(wait) || self.longest_keep(wait).is_some()
     }
 
-    /// Returns true if `wait` may continue a wait that began with an earlier copy of the message.
+    /// Returns true if `wait` may be the rest of a wait that began with an earlier copy of the message.
     fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -213,8 +214,8 @@ impl Handling<'_> {
         longest.filter(|longest| wait <= *longest)
     }
 
-    /// Returns the visibility timeouts that are allowed before a call. They end one to two hours after the latest
-    /// possible end of the batch, or earlier to leave time for a last retry.
+    /// Returns the visibility timeouts with which the handler may hide a message before it re-invokes the target. They
+    /// end one to two hours after the latest possible end of the batch, or earlier to leave time for a last retry.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
         let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
         // The oracle counts MAX_AGE in whole seconds, so a shortened wait may be off by a second.

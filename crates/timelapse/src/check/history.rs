@@ -20,7 +20,7 @@ const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
-    /// 0 for the event's first invocation.
+    /// Number of the retry; 0 for the event's first invocation, which is not a retry.
     pub(crate) number: u64,
     /// Time at which the event's retries started over because a fault made its record look redriven.
     pub(crate) anew: Option<Timestamp>,
@@ -75,7 +75,8 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// The oracle's data about a message. The simulated queue keeps it with the message, but never reads it.
+/// What the checks of a run record about a message. The simulated queue keeps this data with the message, but never
+/// reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -152,8 +153,8 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// Records the changes to the pauses that the handler knows of. If the previous handler knew of others, the
-    /// message's wait may change, so one more move is allowed.
+    /// Records which changes to the pauses the handler knows. If the handler that last moved the message knew different
+    /// changes, the message's wait may change, so one more move is allowed.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
@@ -170,7 +171,8 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// Counts for messages that a fault allows to be settled again. For other messages, `MessageHistory::settled` is
+    /// For messages that may be re-invoked, dead-lettered or moved again because of a fault: how many times this was
+    /// done to a message, and how many repetitions are allowed. For other messages, `MessageHistory::settled` is
     /// enough. An entry outlives its message, because a handler may still be working on the message.
     excused: HashMap<Id, Excused>,
 }
@@ -198,7 +200,7 @@ impl MessageHistories {
         self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
     }
 
-    /// Allows a message to be re-invoked, dead-lettered or moved once more because of a fault.
+    /// Because of a fault, allows one further re-invocation, dead-letter or move of a message.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|history| history.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
@@ -206,7 +208,7 @@ impl MessageHistories {
     }
 
     /// Records that a message was re-invoked, dead-lettered or moved. Returns how many times this has happened to the
-    /// message, and how many repetitions faults excuse.
+    /// message, and how many repetitions are allowed because of faults.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

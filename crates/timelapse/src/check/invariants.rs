@@ -119,8 +119,8 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Checks that the request `sent` contains the event's exact payload, and returns `found`. `found` is `None` if `sent`
-/// does not contain the exact payload.
+/// Returns the value in `found`, or an error if the request lacked the event's exact payload, so that `found` is
+/// `None`. The error quotes the request from `sent`.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -154,8 +154,9 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a log line that contains a receipt handle. An operator can use the handle to make the message visible, so no
-/// call for the message may have been accepted.
+/// Checks a log line that contains the receipt handle of a message. With the handle, an operator can make the message
+/// visible, so the line is allowed only if the message is hidden and AWS cannot have accepted a re-invocation or a move
+/// of it.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -255,8 +256,9 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// Checks a recall at `now` that makes a message visible at `until` instead of `before`. If a call for the message was
-/// already made, it may be repeated from `after_call` on.
+/// Checks a change that an operator makes at `now`: a hidden message becomes visible at `until` instead of `before`.
+/// The new time must not be later than `before`, or earlier than `after_call`, the earliest time for the next `Invoke`
+/// call.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,

@@ -29,7 +29,8 @@ use crate::targets::SimulatedTarget;
 /// An operator's command reads the policies at most this long before it uses them.
 const RECENT_READ: Duration = Duration::from_secs(60);
 
-/// Each public method records one step of a run. The oracle keeps only the first broken invariant.
+/// Checks a simulated run against the invariants. Each public method records one step of the run. The oracle keeps only
+/// the first broken invariant.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
@@ -76,7 +77,8 @@ struct CheckedMessage {
     /// made no call except to set a backoff.
     after: Option<After>,
     /// The last visibility timeout that the handler requested for the message, if the timeout is long enough for a
-    /// re-invocation or a move to follow; otherwise `None`. The oracle checks it once it is clear whether one follows.
+    /// re-invocation or a move to follow; otherwise `None`. The oracle checks the timeout as soon as it knows whether a
+    /// re-invocation or a move follows.
     guard: Option<Duration>,
     /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
     hidden_until: Option<Timestamp>,
@@ -164,7 +166,7 @@ impl Oracle {
         self.drop_carrier(event);
     }
 
-    /// Records an operator's recall of a message that was hidden until `before`.
+    /// Records that an operator changed the time at which a hidden message becomes visible, from `before` to `until`.
     pub(crate) fn recalled(
         &mut self,
         entry: Entry,
@@ -293,7 +295,8 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks that operators may safely recall a message whose receipt handle is in the handler's log.
+    /// Checks that it is safe to make a message visible early. An operator can do so if the handler has logged the
+    /// message's receipt handle.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();

@@ -25,7 +25,7 @@ const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 pub(super) struct Document {
     /// The pauses, ordered by their start.
     pub(super) pauses: Vec<WrittenPause>,
-    /// The retry requests, followed by the cancel requests.
+    /// The operators' requests: first those to retry events, then those to cancel events.
     pub(super) requests: Vec<WrittenRequest>,
     bytes: usize,
 }
@@ -94,13 +94,14 @@ impl Document {
         Ok(Self { pauses, requests: requests.collect(), bytes: text.len() })
     }
 
-    /// Finds a request, withdrawn or not.
+    /// Returns the request in this document that equals `request`, even if only one of the two is withdrawn.
     pub(super) fn find(&self, request: &WrittenRequest) -> Option<&WrittenRequest> {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Checks that the new text neither lacks nor undoes an entry of `before` that still has an effect and is older
-    /// than `SETTLES`. The text may lack withdrawn requests and ended pauses if the parameter has no room for them.
+    /// Checks that this version of the parameter keeps each entry of the earlier version `before` that still has an
+    /// effect and is older than `SETTLES`, and that it does not undo such an entry. Withdrawn requests and ended pauses
+    /// may be missing if the parameter has no room for them.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {

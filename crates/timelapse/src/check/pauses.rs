@@ -24,7 +24,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The values that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Each value with the time at which it was written, latest last.
+    /// Every value of the pauses parameter, with the time at which it was written. The latest value is last.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 

@@ -14,7 +14,7 @@ pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:p
 pub(crate) enum Flaw {
     /// A required member of the record is missing.
     Unreadable,
-    /// The record's function is not in the policy's `TARGET_FUNCTIONS`.
+    /// The record's function is not in `TARGET_FUNCTIONS`, the list of functions that the handler may invoke.
     Unlisted,
 }
 

@@ -109,7 +109,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// Price of this many billed requests for one kind of call, in US dollars.
+/// Price of this many billed requests to the same API, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
@@ -130,7 +130,8 @@ pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// `invocations` counts those of the handler and of the target.
+/// Returns the estimated number of bytes that the functions log. `decisions` is the number of messages that the handler
+/// decided on, and `invocations` the number of invocations of the handler and of the target.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }

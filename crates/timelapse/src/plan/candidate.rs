@@ -32,14 +32,14 @@ pub struct Candidate {
     pub recovery_ms: Option<Percentiles>,
     /// Mean number of retries of an event that reaches the target during the outage.
     pub retries_per_event: f64,
-    /// Retries a second in the busiest minute after the end of the outage.
+    /// Number of retries per second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
     /// `peak_retries_per_second` as a multiple of the usual rate of events. This load comes on top of the usual rate.
     pub peak_load: f64,
     /// Maximum number of events that wait at the same time.
     pub waiting: f64,
-    /// List price for a million events that reach the target during the outage, in US dollars. The price covers their
-    /// retries and moves, in full batches.
+    /// List price for a million events that reach the target during the outage, in US dollars. The price covers the
+    /// events' retries and moves, and assumes that every batch is full.
     pub usd_per_million_events: f64,
     /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
     pub maximum_concurrency: u64,

@@ -21,8 +21,8 @@ pub struct InFlight {
     /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
     /// in flight.
     pub in_flight: f64,
-    /// Highest possible number of hidden messages between two counts of the queue: twice `HIDE_UP_TO`, or all waiting
-    /// messages if there are fewer. A batch for each poller may come on top.
+    /// Highest possible number of hidden messages between two counts of the queue: twice `HIDE_UP_TO` or, if fewer
+    /// messages are waiting, all of them. In addition, each poller may hold one batch.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
@@ -85,8 +85,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) reaches `seconds`; `None` if it never
-    /// does. The mean is linear between two waits.
+    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) over the waits of all events reaches
+    /// `seconds`; `None` if it never does. Between two successive waits, the mean is a linear function of `t`.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {

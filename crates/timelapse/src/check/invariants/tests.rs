@@ -22,7 +22,7 @@ fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-/// Waits range from one second to the longest time for which SQS can hide a message.
+/// Returns settings under which waits range from one second to the longest backoff that is allowed.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }

@@ -179,8 +179,8 @@ impl Oracle {
         }
     }
 
-    /// Checks a move of a message that the handler requests with this delay. `altered` is true if the copy's body
-    /// differs from the original's.
+    /// Checks the handler's request to move a message with this delay. `altered` is true if the copy's body differs
+    /// from the original's.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let checked = self.move_of(position, delay, altered);
         self.check(checked);

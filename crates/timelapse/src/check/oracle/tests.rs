@@ -38,7 +38,8 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// The handler reads a pauses parameter if there are operators.
+    /// Creates a run of one event, whose first invocation has failed. If there are operators, the handler reads a
+    /// pauses parameter.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
@@ -54,7 +55,7 @@ impl Fixture {
         fixture
     }
 
-    /// The message is received a second time, after its backoff.
+    /// Creates a run in which the handler receives the event's message a second time, after the backoff.
     fn due() -> Self {
         let mut fixture = Self::new();
         fixture.hide(1);
@@ -302,8 +303,8 @@ fn a_wrong_attempt_or_count_of_retries() {
     assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
 }
 
-/// The next retry is retry 4, unless an old copy has lost its message attribute. The handler then treats the event as
-/// redriven and starts again with retry 1.
+/// The next retry is retry 4, with one exception: if an old copy has lost its message attribute, the handler treats the
+/// event as redriven, and starts again with retry 1.
 #[test]
 fn a_chain_restarts_only_in_an_old_copy_without_its_attribute() {
     let day = 86_400;
