@@ -27,8 +27,8 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Time before the function's timeout during which no further record is started. The reserve is at most a tenth of the
-/// time that is left when the batch starts.
+/// Time before the function's timeout in which the consumer does not begin to process another record. The actual
+/// reserve is at most a tenth of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If a call outlasted the function,
 /// Lambda would deliver the whole batch again, including the records that succeeded.
@@ -184,7 +184,7 @@ enum Ending {
     Untouched,
     /// The record succeeded, or the message was sent to the dead-letter queue.
     Settled,
-    /// The record failed, and the message returns at this time.
+    /// The record failed, and its message is to become visible again at this time.
     Due(Timestamp),
     /// An earlier message of the same FIFO group was not processed successfully. This message is skipped and becomes
     /// visible again immediately.

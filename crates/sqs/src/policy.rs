@@ -1,4 +1,4 @@
-//! The consumer's options, and the rules that decide whether and when a failed message returns.
+//! The consumer's options, and the rules that decide whether and when a failed message becomes visible again.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout after a second or later receive. SQS counts its limit of 12 hours from the receive, but a
-/// throttled poller may have held the message for up to 1,230 s since then.
+/// Maximum visibility timeout for a message that has been received more than once. SQS counts its limit of 12 hours
+/// from the latest receive, but a throttled poller may have held the message for up to 1,230 s since then.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
@@ -20,8 +20,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Number of steps in the jitter that is added to the wait of a `RetryAfter`. The jitter is up to a tenth of the wait,
-/// so that messages do not all return at the same time.
+/// Number of equal steps into which the range of a jitter is divided. The jitter is added to the wait that a
+/// `RetryAfter` requests, and is up to a tenth of that wait, so that messages do not all become visible at the same
+/// time.
 const PARTS: u64 = 1_000_000;
 /// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
@@ -149,8 +150,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides what happens to a message whose record failed at `now`: when it returns, or why it gets no retry. If a
-    /// `RetryAfter` is ignored, also returns the reason.
+    /// Decides what happens to a message whose record failed at `now`: when the message becomes visible again, or why
+    /// it gets no retry. If a `RetryAfter` is ignored, also returns the reason.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -200,7 +201,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Returns the visibility timeout to set at `now` so that the message returns at `due`: whole seconds, at least 1.
+    /// Returns the visibility timeout to set at `now` so that the message becomes visible at `due`: whole seconds, at
+    /// least 1.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING
@@ -328,7 +330,8 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// Leaves out cases with a lone surrogate, because Rust strings cannot hold one.
+    /// Returns the test cases in the file `name`, which the consumers in all languages share. Leaves out cases with a
+    /// lone surrogate, because a Rust string cannot hold one.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
         let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();

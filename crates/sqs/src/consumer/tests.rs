@@ -66,7 +66,7 @@ struct Fake {
     never_answers: bool,
     /// Position of each draw in its range, from 0 (the lowest value) to 1 (the highest).
     draw: f64,
-    /// The function's remaining time at each query, in seconds. The last value repeats.
+    /// The function's remaining time, in seconds, each time that the consumer asks for it. The last value repeats.
     time_left: Vec<f64>,
     calls: Arc<Mutex<Calls>>,
 }

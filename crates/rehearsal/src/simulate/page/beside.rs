@@ -26,7 +26,7 @@ pub struct Beside {
     pub is_same: bool,
     /// The most important chart of both runs, as wide as the page: the recovery or, if there is no outage, the retries.
     pub main: Chart,
-    /// Other charts that compare the runs.
+    /// Charts that compare the runs, in addition to the `main` chart.
     pub charts: Vec<Chart>,
     /// Tables of the outcomes and of the policies' settings.
     pub outcome: Vec<Table>,
@@ -36,9 +36,9 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Runs both policies. In the sentences about waiting events, `rate` is the number of events that fail each second;
-/// `None` means the run's own rate. `watch` receives the number of a run (0 or 1) and the run's virtual duration, and
-/// returns the run's watcher.
+/// Simulates both policies, and returns the comparison. Its sentences about waiting events assume that `rate` events
+/// fail each second; `None` means the run's own rate. `watch` receives the number of a run (0 or 1) and the run's
+/// virtual duration, and returns the run's watcher.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

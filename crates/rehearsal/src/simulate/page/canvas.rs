@@ -14,12 +14,12 @@ use crate::simulate::figures::clock;
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart can show separately.
 const POINTS: usize = 300;
-/// Possible numbers of minutes per point.
+/// Possible numbers of minutes that one point of a chart covers.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 /// Combines a run's minutes into points that a chart can show separately.
 pub(super) struct OverTime {
-    /// Number of minutes per point.
+    /// Number of the run's minutes that one point of a chart covers.
     pub(super) step: usize,
     end: Duration,
 }
@@ -35,7 +35,7 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// Returns the time at which a point's first minute begins, in seconds since the run's start.
+    /// Returns the start of the minutes that a point of a chart covers, in seconds since the run's start.
     fn edge(&self, point: usize) -> f64 {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
@@ -46,7 +46,8 @@ impl OverTime {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns the values to show at the pointer for each point. `text` returns a point's values in words.
+    /// Returns, for each point of a chart, the text to show while the pointer is at that point. `text` describes a
+    /// point's values in words.
     pub(super) fn values(
         &self,
         points: usize,

@@ -37,9 +37,10 @@ pub(super) struct Recovery<'a> {
 /// Colours of the runs that differ from the policy's run only in their jitter.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: first the policy's run, then its runs with other kinds of jitter, each named after its
-/// jitter. The compared policy's run always has that policy's colour; if it is not one of these runs, it comes last and
-/// is named after its policy. If there are no runs with other kinds of jitter, the first run is named after the policy.
+/// Returns the runs to draw. The run of the simulated policy comes first, then its runs with other kinds of jitter,
+/// each named after its jitter; without such other runs, the first run is named after the policy. If the run of a
+/// compared policy is among these runs, it gets that policy's colour; otherwise, it comes last and is named after that
+/// policy.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);

@@ -14,7 +14,7 @@ use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Headings, Side, keys, say, table};
 
-/// Draws the retries over time twice, on a linear and on a logarithmic axis.
+/// Draws two charts of the retries over time: one with a linear axis and one with a logarithmic axis.
 pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     let logarithmic = Chart {
         id: "retries-logarithmic",

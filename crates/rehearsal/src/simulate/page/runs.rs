@@ -87,7 +87,7 @@ fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [Strin
     [name(|(flag, one, _)| format!("{flag} {one}")), name(|(flag, _, other)| format!("{flag} {other}"))]
 }
 
-/// Formats a setting of a policy for people.
+/// Formats one of a policy's settings for display.
 pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
     let backoff = policy.backoff();
     let given = flags.given().find(|(name, _)| *name == flag).map(|(_, value)| value);
