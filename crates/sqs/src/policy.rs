@@ -330,8 +330,8 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// Returns the test cases in the file `name`, which the consumers in all languages share. Leaves out cases with a
-    /// lone surrogate, because a Rust string cannot hold one.
+    /// Returns the test cases in the file `name`, which the implementations in all languages share. Leaves out cases
+    /// with a lone surrogate, because a Rust string cannot hold one.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
         let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();

@@ -189,8 +189,8 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// Time of one retry, in whole seconds since the previous failure and since the event's first failure. In this
-/// simulation, time passes only while a message waits, and every wait is a whole number of seconds.
+/// Time to one retry, from the previous failure and from the event's first failure, in seconds. In this simulation,
+/// time passes only while a message waits, and every wait is a whole number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.

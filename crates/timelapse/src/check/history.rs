@@ -171,9 +171,9 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// For messages that may be re-invoked, dead-lettered or moved again because of a fault: how many times this was
-    /// done to a message, and how many repetitions are allowed. For other messages, `MessageHistory::settled` is
-    /// enough. An entry outlives its message, because a handler may still be working on the message.
+    /// How many times each message was re-invoked, dead-lettered or moved, and how many repetitions are allowed because
+    /// of faults. Messages without an allowed repetition have no entry; `MessageHistory::settled` is enough for them.
+    /// An entry outlives its message, because a handler may still be working on the message.
     excused: HashMap<Id, Excused>,
 }
 

@@ -119,8 +119,8 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`, or an error if the request lacked the event's exact payload, so that `found` is
-/// `None`. The error quotes the request from `sent`.
+/// Returns the value in `found`. `None` means that a request lacked the event's exact payload, and gives an error that
+/// quotes the request from `sent`.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {

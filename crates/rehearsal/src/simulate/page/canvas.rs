@@ -35,7 +35,7 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// Returns the start of the minutes that a point of a chart covers, in seconds since the run's start.
+    /// Returns the start of the period that a point of a chart covers, in seconds since the run's start.
     fn edge(&self, point: usize) -> f64 {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
