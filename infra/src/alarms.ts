@@ -15,7 +15,10 @@ export interface Watched {
   readonly hideUpTo: string;
 }
 
-/** By default, an alarm is raised when one period's value is 1 or more. */
+/**
+ * The properties that an alarm sets itself. Unless they say otherwise, the alarm is raised when its metric is 1 or more
+ * in one period.
+ */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';

@@ -100,9 +100,10 @@ export class AsyncRetries extends Construct {
   /**
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
-   * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also tells
-   * Lambda's recursive loop detection to allow the loop. Once these permissions are deployed, Lambda sends the
-   * function's failures to the retry queue. If callers invoke an alias or a version, attach that instead.
+   * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also makes
+   * Lambda's recursive loop detection allow the function's retries, which form a loop through the queue and the
+   * handler. Once these permissions are deployed, Lambda sends the function's failures to the retry queue. If callers
+   * invoke an alias or a version, attach that instead.
    *
    * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows the function. For
    * an imported function, a warning lists the steps that its owner must take.

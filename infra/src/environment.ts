@@ -20,7 +20,9 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::Region': 'eu-west-1',
 };
 
-/** Returns an error message if even the shortest possible environment is too large; otherwise an empty list. */
+/**
+ * Returns a list with an error message if even the shortest possible environment is too large, or else an empty list.
+ */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
   const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {

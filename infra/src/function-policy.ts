@@ -1,17 +1,20 @@
 import { type Duration } from 'aws-cdk-lib';
 
-/** The random distribution of a backoff up to its ceiling. Sets `JITTER`. */
+/**
+ * The random distribution of a backoff. Its maximum is called its ceiling; `baseBackoff` and `maxBackoff`, or
+ * `backoffs`, give the ceiling for each retry. Sets `JITTER`.
+ */
 export enum Jitter {
-  /** The backoff is drawn uniformly between one second and its ceiling. */
+  /** The backoff is drawn uniformly between one second and its maximum, the ceiling for the retry. */
   FULL = 'full',
 
-  /** The backoff is drawn uniformly between half its ceiling and its ceiling. */
+  /** The backoff is drawn uniformly between half and all of its maximum, the ceiling for the retry. */
   EQUAL = 'equal',
 
   /** The backoff is drawn uniformly between the base backoff and three times the previous backoff. */
   DECORRELATED = 'decorrelated',
 
-  /** The backoff is not random: it equals its ceiling. */
+  /** The backoff is not random: it always equals the ceiling for the retry. */
   NONE = 'none',
 }
 
@@ -20,7 +23,7 @@ export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
 
-  /** An object payload gets an additional key, `_retry_metadata`. Any other payload is wrapped. */
+  /** An object payload gets an additional key, `_retry_metadata`. Any other payload is wrapped, as with `WRAP`. */
   INLINE = 'inline',
 }
 
@@ -74,7 +77,7 @@ export interface FunctionPolicy {
   readonly backoffs?: Duration[];
 
   /**
-   * The random distribution of a backoff up to its ceiling.
+   * The random distribution of a backoff up to its maximum, the ceiling for the retry.
    *
    * @default Jitter.FULL
    */

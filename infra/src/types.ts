@@ -93,7 +93,10 @@ export function checkIsFunction(target: lambda.IFunction): void {
   }
 }
 
-/** Checks for a member instead of a class, because an app may contain several copies of a library. */
+/**
+ * Returns a check that a value has this member. It does not check the value's class, because an app may contain several
+ * copies of a library.
+ */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;
 }

@@ -4,7 +4,8 @@ import { Construct } from 'constructs';
 
 /**
  * The reasons for refusing properties, one line for each property. A property is refused if the handler would refuse it
- * at startup, or if it cannot work. Each check adds its own lines, so that one error names all refused properties.
+ * at startup, or if a deployment with it could not work. Each check adds its own lines, so that one error names all
+ * refused properties.
  */
 export type Refusals = string[];
 

@@ -14,7 +14,8 @@ HANDLER = ("Resources", "RetryHandler")
 EXAMPLE = ("Resources", "ExampleTarget")
 GROUP = ("Metadata", "AWS::CloudFormation::Interface", "ParameterGroups", 4, "Parameters")
 
-# The maximum length and the pattern of each limited member. Source: "AWS SAM template Metadata section properties".
+# Limits for members of the template's metadata: a maximum length and a pattern. Source: "AWS SAM template Metadata
+# section properties".
 ACCEPTED = {
     "Name": (140, r"\A[a-zA-Z0-9-]+\Z"),
     "Description": (256, "."),

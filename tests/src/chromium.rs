@@ -117,7 +117,7 @@ impl Chromium {
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
-    /// Opens a URL in the current tab and waits until it is loaded.
+    /// Opens a URL in the current tab, and waits until the page has loaded.
     pub fn visit(&mut self, url: &str) {
         let session = self.session();
         self.events.retain(|event| event["sessionId"] != session);

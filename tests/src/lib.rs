@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `repository` | paths, scratch folders, the built command and the tools; `template.yaml` as JSON |
 //! | `pages` | the documentation pages and their code blocks |
-//! | `shell` | [`Shell`]: commands in a fixed environment; [`Background`]: a server; [`eventually`]: waits |
+//! | `shell` | [`Shell`] runs commands; [`Background`] is a running server; [`eventually`] waits for a result |
 //! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
 //! | `stack` | [`Stack`]: the shipped stack, built and deployed with the SAM CLI, with the CDK, or by hand |
 //! | `target` | creates functions to be retried |

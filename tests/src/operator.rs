@@ -129,14 +129,14 @@ fn command() -> &'static Path {
 }
 
 impl Ran {
-    /// Asserts the exit code and returns what was printed to standard output.
+    /// Asserts that the command exited with `code`, and returns what it printed to standard output.
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// Asserts the exit code, and that the JSON object on standard output has the members that `docs/json.md` lists for
-    /// the command. Returns the object.
+    /// Asserts that the command exited with `code`, and that the JSON object on standard output has the members that
+    /// `docs/json.md` lists for the command. Returns the object.
     pub fn json(self, code: i32) -> serde_json::Value {
         let documented = members(&self.arguments);
         let stdout = self.ended(code);
@@ -149,7 +149,7 @@ impl Ran {
     }
 }
 
-/// Members in the JSON object of every command on a deployment.
+/// Members of the JSON object that every command on a deployment prints.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
 /// Members of a command's JSON object, as listed in `docs/json.md`. If several rows match the command, the longest

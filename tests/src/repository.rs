@@ -1,4 +1,5 @@
-//! Paths of the repository and its tools, `template.yaml`, and the `comeback` command built from this source.
+//! Finds the repository and its tools, creates scratch folders, builds the `comeback` command, and reads
+//! `template.yaml`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,8 +42,8 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Removes from a command that runs cargo the variables that cargo sets for tests. The build script of `ring` depends
-/// on these variables. If they were passed on, `ring` and everything that uses it would be rebuilt.
+/// Removes the variables that cargo sets for tests from the environment of a command that runs cargo. The build script
+/// of `ring` depends on these variables. If they were passed on, `ring` and everything that uses it would be rebuilt.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

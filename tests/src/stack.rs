@@ -43,8 +43,8 @@ pub(crate) fn built() -> &'static Path {
 }
 
 impl MiniStack {
-    /// Deploys what [`build`] wrote to the default folder inside the shell's folder. Uses `sam deploy`, as the
-    /// documentation does.
+    /// Runs `sam deploy` in the shell's folder, as the documentation does. [`build`] must have written its output to
+    /// the default folder there, `.aws-sam/build`.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lint-templates`: checks template.yaml, and the template without SAM that a release derives from it.
+# `make lint-templates`: checks template.yaml, and the plain CloudFormation template that a release derives from it.
 set -euxo pipefail
 sam validate --lint
 cfn-lint template.yaml

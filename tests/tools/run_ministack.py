@@ -214,8 +214,8 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# When a caller simulates a role's policies, MiniStack checks the caller's permission without a resource. On AWS, the
-# resource is the role.
+# A caller that simulates a role's policies needs a permission to do so. MiniStack checks this permission without naming
+# a resource. On AWS, the resource is the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -310,7 +310,7 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
 app._port_is_bindable = lambda host, port: False
 
 # MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to those in progress at
-# that point.
+# that point. This raises the limit, so that no connection ends during a test.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

@@ -108,7 +108,7 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Calls that hide messages before the `Invoke` calls must start before this time. `None` once these calls have
+    /// Deadline for starting the calls that hide messages ahead of the `Invoke` calls. `None` once these calls have
     /// begun, or if no time is left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,

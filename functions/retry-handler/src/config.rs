@@ -5,7 +5,7 @@ use comeback_engine::{Policies, QueueArn, Setting};
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The engine parses the variables that define policies, and this file parses the rest.
+/// The handler's configuration. The engine parses the variables that define policies, and this file parses all others.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
@@ -47,7 +47,8 @@ impl Config {
         }
     }
 
-    /// The error has a message for each refused variable.
+    /// Reads the configuration from the variables that `lookup` returns. Fails with one message for each refused
+    /// variable.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {

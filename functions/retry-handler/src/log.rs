@@ -19,8 +19,8 @@ pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// Comeback's own panic messages begin with `BUG: ` and are logged in full. The message of any other panic is omitted,
-/// because it may quote the event.
+/// Returns the text to log for a panic. Comeback's own panic messages begin with `BUG: ` and are logged in full. The
+/// message of any other panic is omitted, because it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -57,7 +57,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Messages that were only moved again share one line.
+/// Logs the outcome of a batch. Each message has a line, except that messages that were only moved again are just
+/// counted in one line for the whole batch.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -157,7 +158,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// The level is ERROR, because messages pile up until a read succeeds.
+/// Logs that the pauses could not be read. The level is ERROR, because messages accumulate until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),

@@ -46,8 +46,8 @@ struct Counted {
 }
 
 impl Group {
-    /// The group's target is an entry of `TARGET_FUNCTIONS`, never a string from the message. Metrics cost money, so
-    /// messages must not create new ones.
+    /// Returns the group of metrics that an outcome is counted in. The group's target is an entry of
+    /// `TARGET_FUNCTIONS`, never a string from the message: metrics cost money, so messages must not create new ones.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());

@@ -140,7 +140,8 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Measures how long a ready environment takes for its first batch, and compares that with a single call to AWS.
+/// Measures how long a ready environment takes to handle its first batch, and compares that time with `call`, the time
+/// of a single call to AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// 1. Retries an async operation, and returns its error with `?` as an `anyhow::Error`.
+/// Retries an async operation, and returns its error with `?` as an `anyhow::Error`.
 #[tokio::test(start_paused = true)]
 async fn an_async_operation() -> anyhow::Result<()> {
     let service = Service::new();
@@ -35,7 +35,7 @@ async fn an_async_operation() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// 2. Retries only transient errors, in a function that returns `io::Result`.
+/// Retries only transient errors, in a function that returns `io::Result`.
 #[tokio::test(start_paused = true)]
 async fn only_transient_errors() -> io::Result<()> {
     let backoff = Backoff::exponential(50 * MS, 2_000 * MS).expect("valid settings").with_retries(5);
@@ -49,7 +49,7 @@ async fn only_transient_errors() -> io::Result<()> {
     Ok(())
 }
 
-/// 3. Retries a blocking operation, in a function that returns `Box<dyn Error>`.
+/// Retries a blocking operation, in a function that returns `Box<dyn Error>`.
 #[test]
 fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     let service = Service::new();
@@ -58,7 +58,7 @@ fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// 4. Retries an operation that borrows its connection mutably, in a spawned task.
+/// Retries an operation that borrows its connection mutably, in a spawned task.
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     let mut connection = Vec::new();
@@ -72,7 +72,7 @@ async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     Ok(())
 }
 
-/// 5. Waits for as long as the server requests with `Retry-After`.
+/// Waits for as long as the server requests with `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn the_retry_after_of_a_response() {
     struct Refused(u16, &'static str);

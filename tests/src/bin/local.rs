@@ -86,8 +86,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event, and then each line of standard input. Without a terminal, keeps running after the input
-    /// ends.
+    /// Sends a first event to the example target, and then each line of standard input as an event. If standard input
+    /// is not a terminal, keeps running after the input ends.
     async fn serve(&mut self) {
         self.send(EVENT).await;
         let exports = self.ministack.shell().exports();

@@ -78,9 +78,9 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs a `comeback` command, and repeats it while another trial is changing the shared stack. (The command's error
-/// gives this advice.) On a busy machine, two trials may read the stack at the same time and then both change it, so
-/// one of the changes is lost.
+/// Runs a `comeback` command, and repeats it, as its error advises, while another test is changing the shared stack. On
+/// a busy machine, two tests may read the stack at the same time and then both change it, so that one of the changes is
+/// lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);

@@ -17,7 +17,7 @@ const CONSUMER: &str = "checked-consumer";
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
 /// A script that makes the stack healthy. Until it runs, the stack has two faults: MiniStack ignores `RecursiveLoop` in
-/// CloudFormation, and the retry queue has the shorter visibility timeout that other trials need.
+/// CloudFormation, and the retry queue's visibility timeout is too short, because other tests need it to be short.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null

@@ -10,8 +10,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// The minimum number of events that must be recalled. Some may not be: on a busy machine, the response to one of the
-/// handler's calls may come too late, and the event then waits for an hour.
+/// The minimum number of events that `comeback retry` must make visible early. The others may wait for an hour: on a
+/// busy machine, the response to one of the handler's calls may come too late.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
@@ -91,8 +91,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// A held event is recalled and retried when its pause ends. Without the recall, the handler would check the event only
-/// every 22 minutes.
+/// Tests that a held event becomes visible and is retried as soon as its pause ends. Otherwise, the handler would check
+/// the event only every 22 minutes.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);

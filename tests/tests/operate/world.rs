@@ -53,18 +53,19 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack that trials attach functions to, with backoffs of a second.
+    /// The stack to which tests attach functions. Its backoffs are one second long.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack for pausing functions. Its handler may invoke every function.
+    /// The stack for the tests that pause functions. Its handler may invoke any function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
-    /// A separate server, because a stack deployed by hand uses the same log group name as a regular stack.
+    /// The server for the stack that is deployed by hand. It is separate, because that stack uses the same log group
+    /// name as a regular stack.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)

@@ -38,7 +38,8 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Creates an empty folder in which commands use the same AWS as `shell`.
+    /// Creates an empty folder, and a shell that runs commands there with the AWS settings of `shell`. Also starts a
+    /// server of the release in `dist/`.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));

@@ -1,5 +1,5 @@
-//! Tests that the crates for operating a deployment depend on each other in one direction only, and that only certain
-//! files name an AWS SDK.
+//! Tests that `operate` depends on neither the command nor the console, that the console neither depends on the command
+//! nor parses its printed text, and that only certain files name an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -54,7 +54,8 @@ fn sources() -> Vec<PathBuf> {
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
 
-/// The files that each file imports from, and the imports of names that the crate's root only re-exports.
+/// Reads the source files of a crate. Returns the files that each file imports from, and each import that takes a name
+/// from the crate's root although the root only re-exports it.
 fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);
@@ -123,7 +124,7 @@ fn paths(tree: &str) -> Vec<String> {
     branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
 }
 
-/// The path of an import from the root of its crate. `None` for an import from another crate.
+/// Returns the path of the imported item, relative to the crate's root. `None` for an import from another crate.
 fn in_the_crate(file: &str, import: &str) -> Option<String> {
     let mut segments: Vec<&str> = file.split('/').collect();
     let mut path = import.split("::").peekable();

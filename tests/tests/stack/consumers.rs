@@ -81,10 +81,10 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// One order waits for 30 seconds less than 12 hours, the longest possible wait. Another order requests a wait of 20
-/// seconds. If the consumer did not hide the first order, it would come back before the other one, after the queue's
-/// own visibility timeout of 15 seconds. MiniStack accepts longer timeouts than AWS does, so the clients' own tests
-/// check the maximum.
+/// One order waits for the longest possible time: 43,170 seconds, which is 30 seconds less than 12 hours. Another order
+/// requests a wait of 20 seconds. If the consumer did not hide the first order, it would come back before the other
+/// one, after the queue's own visibility timeout of 15 seconds. MiniStack accepts longer timeouts than AWS does, so the
+/// clients' own tests check the maximum.
 pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     const LONGEST: u64 = 43_170;
     const OWN_TIMEOUT: u64 = 15;
@@ -208,8 +208,8 @@ impl Orders {
         seen.collect()
     }
 
-    /// Asserts that the consumer logged a line for each failure, and that no message came back sooner than a second
-    /// after it failed.
+    /// Asserts that the consumer logged a line for each failure, and that no message was received again within a second
+    /// of its failure.
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();

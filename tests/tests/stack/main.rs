@@ -6,7 +6,8 @@
 //! |---|---|
 //! | `retries`, `orders` | retries on the real clock, and on a clock 60 times as fast |
 //! | `policies` | policies of individual functions, and changes to them while an event is waiting |
-//! | `attach`, `deploy` | commands in the documentation for attaching, removing, SAM, the CDK and cargo-lambda |
+//! | `attach` | the documentation's commands for attaching functions and for removing Comeback |
+//! | `deploy` | the documentation's commands for deploying with SAM and the CDK, and for `cargo lambda watch` |
 //! | `cloudformation`, `encryption` | commands in the documentation for plain CloudFormation and for a KMS key |
 //! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |
 //! | `world` | the shared servers and deployments |

@@ -202,7 +202,8 @@ impl<'m> Orders<'m> {
         (stack, orders)
     }
 
-    /// Attaches a target that fails at first to this stack, which is on a server with a fast clock.
+    /// Creates a target that fails at first, and attaches it to this stack. The stack must be on a server with a fast
+    /// clock.
     pub(crate) async fn of_stack(ministack: &'m MiniStack, stack: &Stack) -> Self {
         give_time(ministack, stack).await;
         let target = Self::target_of(stack.name());
@@ -253,7 +254,8 @@ impl<'m> Orders<'m> {
 
     /// Asserts that each retry contains the whole order, and that the time since the previous invocation is at least
     /// the backoff. The first backoff is `base` seconds, and each further one is twice as long, up to `cap`. A retry
-    /// may come later, because the poller polls only once a minute on the fast clock.
+    /// may come later: MiniStack's clock is 60 times as fast as real time here, and the poller polls only once a minute
+    /// of that clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

@@ -1,4 +1,5 @@
-//! Trials for `make check-dist`: an update from the previous release, and `make verify-aws` with MiniStack as AWS.
+//! Tests for `make check-dist`: an update from the previous release, and `make verify-aws` with MiniStack in place of
+//! AWS.
 
 use std::path::PathBuf;
 

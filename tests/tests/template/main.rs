@@ -97,7 +97,8 @@ fn both_queues_refuse_requests_without_tls() {
     }
 }
 
-/// A message expires before SQS itself would dead-letter it, even if the handler never starts.
+/// Tests that the template's timeouts are those that the code assumes. `maxReceiveCount` is so high that SQS never
+/// dead-letters a message: even if the handler never starts, the message reaches its retention first.
 #[test]
 fn timeouts_are_those_of_the_code() {
     let queue = properties("RetryQueue");

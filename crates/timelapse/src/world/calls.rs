@@ -193,7 +193,8 @@ impl World {
         Ok(())
     }
 
-    /// Returns true for each entry that SQS refuses.
+    /// Decides at random which entries of a batch call SQS refuses. Returns one value for each entry: true if it is
+    /// refused.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];

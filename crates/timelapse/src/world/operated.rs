@@ -15,7 +15,8 @@ use crate::operators::OperatedDeployment;
 pub(super) struct Operated {
     /// Each value of the pauses parameter, with the time at which it was written. The latest is last.
     texts: Vec<(Timestamp, String)>,
-    /// Lines that operators have not taken yet; `None` while nobody reads the log.
+    /// The handler's log lines that operators have not read yet, each with the time when it was written. `None` while
+    /// no operator reads the log.
     lines: Option<Vec<(Timestamp, String)>>,
 }
 

@@ -115,7 +115,8 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Decides at random whether and how the handler crashes. The strike is counted only when the handler crashes.
+    /// Decides at random whether and how the handler crashes. The fault is counted only once the handler actually
+    /// crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
@@ -141,7 +142,8 @@ impl World {
         None
     }
 
-    /// Returns the indexes of the messages that the handler cannot parse.
+    /// Removes a field from messages that are chosen at random. Returns the indexes of these messages, which the
+    /// handler cannot parse.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();

@@ -78,7 +78,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// Varies the scenario and the settings with the seed.
+/// Returns a scenario and settings that vary with the seed.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -121,8 +121,8 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// A message's retention ends while a slow handler works on the message. Without the excuse in `Oracle::removed`, each
-/// seed would break an invariant.
+/// A message's retention ends while a slow handler works on the message, and the handler may then still settle it.
+/// Without an exception for this case in `Oracle::removed`, each seed would break an invariant.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {

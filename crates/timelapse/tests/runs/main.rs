@@ -41,7 +41,8 @@ fn policies(settings: Settings) -> Policies {
     Policy::new(settings).expect("a valid policy").into()
 }
 
-/// A violation fails the test with a full report.
+/// Simulates a scenario with these settings, and returns the summary. If the run breaks an invariant, the test fails
+/// with a full report.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
     run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }

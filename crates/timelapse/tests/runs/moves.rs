@@ -49,7 +49,8 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Each of the two handler environments hides as many messages as it may, even between two counts of the queue.
+/// Each of the two handler environments hides as many messages as it is allowed to, even between two reads of the
+/// queue's message counts.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

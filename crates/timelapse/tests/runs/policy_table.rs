@@ -12,7 +12,8 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// At this rate, the handler moves messages and needs more pollers than the default.
+/// Number of events per second. At this rate, the handler moves messages, and the event source mapping needs more
+/// pollers than it has by default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy. All policies have full jitter.

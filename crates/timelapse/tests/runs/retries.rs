@@ -19,7 +19,8 @@ fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
 
-/// Records the first retry of each event after `moment`, and counts the retries that came before their due time.
+/// For each event, records when its first retry at or after `moment` was made. Also counts all retries that an
+/// operator's request made earlier.
 struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,
@@ -53,7 +54,8 @@ impl Watcher for Receives {
     }
 }
 
-/// After a fix and `comeback retry --within 5m`, the handler checks every delayed message within a quarter of an hour.
+/// If `comeback retry --within 5m` is run after a fix, the handler checks every delayed message within a quarter of an
+/// hour.
 #[test]
 fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     (1..=3u64).into_par_iter().for_each(|seed| {

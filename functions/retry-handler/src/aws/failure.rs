@@ -77,8 +77,9 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// Returns a result for each moved message. If SQS did not respond, it may have accepted the message's copy, unless the
-/// request could not be built or signed.
+/// Returns a result for each moved message. If SQS did not respond, the error is `Unanswered`, because SQS may have
+/// accepted the message's copy. Any other error is `NotSent`, such as that of a request that could not be built or
+/// signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -129,7 +130,8 @@ pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// The error's message may be logged, because the request contains nothing from an event.
+/// Describes a failure to read the pauses. The error's message may be logged, because the request contains nothing from
+/// an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }

@@ -19,7 +19,8 @@ const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// Settings for the AWS SDK. Shared configuration files are ignored, and so are credential services outside Lambda.
+/// Settings for the AWS SDK. Shared configuration files are ignored. Credentials come only from environment variables,
+/// or from an endpoint whose URL an environment variable gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -84,8 +85,8 @@ impl SdkSettings {
         })
     }
 
-    /// Before its first call, the SDK reads credentials from the variables that Lambda sets or, with SnapStart, fetches
-    /// them from the endpoint that other variables name.
+    /// Returns the SDK's configuration. The SDK reads the credentials before its first call: from the variables that
+    /// Lambda sets or, with SnapStart, from an endpoint whose URL Lambda puts in a variable.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

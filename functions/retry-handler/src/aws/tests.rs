@@ -50,13 +50,14 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Builds clients that get the same response to every request. Also returns their requests.
+/// Builds clients that get the same response to every request. Also returns the requests that the clients send.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Builds clients that get a response chosen by API operation. Also returns their requests.
+/// Builds clients for which `answer` chooses each response, given the name of the request's API operation. Also returns
+/// the requests that the clients send.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {

@@ -100,7 +100,7 @@ async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     assert!(!has_imports(folder), "the upload stays");
 }
 
-/// Exports the remaining dead-letter. The downloaded file must equal the one on the server.
+/// Exports the remaining dead-letter. The downloaded file must equal the file that the console wrote to `folder`.
 async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     browser.follow("Scan").await;

@@ -203,8 +203,8 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot repeat each other's change. Both tabs pause `emails`, so that the pause of `orders`
-/// stays in place.
+/// Asserts that two tabs cannot make the same change twice. The changes are to `emails`, because the caller still needs
+/// the pause of `orders`.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();

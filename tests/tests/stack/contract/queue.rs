@@ -1,5 +1,5 @@
-//! Contracts for SQS. Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts
-//! and message timers.
+//! Contracts for SQS: tests that a queue behaves as AWS documents. Sources: the SQS API Reference for each call, and
+//! the SQS Developer Guide on visibility timeouts and message timers.
 
 use comeback_timelapse::{Attributes, Depth};
 

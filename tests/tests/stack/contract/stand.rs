@@ -14,7 +14,7 @@ use super::engine;
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// Operations on a retry queue, in MiniStack or in a model, that the contracts use.
+/// The operations that the contracts use on a retry queue. The queue is in MiniStack or in a model.
 pub(crate) trait Queue {
     /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
@@ -89,8 +89,8 @@ pub(crate) enum Difference {
     /// MiniStack can delay a message for more than 15 minutes, because it checks only a queue's default delay. AWS
     /// returns `InvalidParameterValue`.
     DelaysOverFifteenMinutes,
-    /// MiniStack loses the system attributes of a message that was sent in a batch, because it copies only the other
-    /// members of an entry. AWS keeps them.
+    /// MiniStack loses the system attributes of a message that was sent in a batch, because it copies every member of
+    /// an entry except these attributes. AWS keeps them.
     DropsTraceHeadersOfBatches,
     /// MiniStack refuses an old receipt handle after the message has been received again, even for a deletion, because
     /// it does not find the old handle. On AWS, the old handle can still change the visibility timeout. A deletion with

@@ -46,7 +46,7 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Requests in these tests are small enough for a single read.
+/// Reads a request and discards it. A single read is enough, because the requests in these tests are small.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
