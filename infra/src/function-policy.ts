@@ -23,7 +23,10 @@ export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
 
-  /** An object payload gets an additional key, `_retry_metadata`. Any other payload is wrapped, as with `WRAP`. */
+  /**
+   * An object payload gets the metadata as an additional key, `_retry_metadata`. Other payloads are treated as with
+   * `WRAP`.
+   */
   INLINE = 'inline',
 }
 

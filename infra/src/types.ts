@@ -94,8 +94,8 @@ export function checkIsFunction(target: lambda.IFunction): void {
 }
 
 /**
- * Returns a check that a value has this member. It does not check the value's class, because an app may contain several
- * copies of a library.
+ * Returns a function that checks whether a value has this member. The value's class is not checked, because an app may
+ * contain several copies of a library.
  */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;

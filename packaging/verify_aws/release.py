@@ -59,8 +59,8 @@ def called(run, *command):
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
         printed = printed_by(run, process)
-    # Ctrl-C in a terminal ends not only this script but also the command. The command's end then does not count as a
-    # failure.
+    # Ctrl-C in a terminal ends not only this script but also the command that it runs. The command's end then does not
+    # count as a failure.
     run.go_on()
     if process.returncode:
         raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")

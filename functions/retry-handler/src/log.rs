@@ -158,7 +158,8 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// Logs that the pauses could not be read. The level is ERROR, because messages accumulate until a read succeeds.
+/// Logs that the pauses could not be read. The level is ERROR, because messages accumulate until the handler can read
+/// the pauses.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),

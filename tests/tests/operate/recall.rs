@@ -91,8 +91,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// Tests that a held event becomes visible and is retried as soon as its pause ends. Otherwise, the handler would check
-/// the event only every 22 minutes.
+/// When a pause ends, its held events must become visible at once and be retried. Otherwise, the handler would check
+/// them only every 22 minutes.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);

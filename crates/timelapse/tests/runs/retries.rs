@@ -19,8 +19,8 @@ fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
 
-/// For each event, records when its first retry at or after `moment` was made. Also counts all retries that an
-/// operator's request made earlier.
+/// For each event, records when its first retry at or after `moment` was made. Also counts all retries that came early
+/// because of an operator's request.
 struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,

@@ -14,7 +14,7 @@ use super::engine;
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// The operations that the contracts use on a retry queue. The queue is in MiniStack or in a model.
+/// The operations that the contracts use on a retry queue. The queue is in MiniStack or in a model of SQS.
 pub(crate) trait Queue {
     /// Returns true if this queue is known to differ from AWS in this way.
     fn differs(&self, difference: Difference) -> bool;
