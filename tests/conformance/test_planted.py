@@ -64,7 +64,7 @@ VALID = {
     },
 }
 
-# For each case: the operation, the path of a value in the operation's parameters, the value to plant there (None
+# For each case: the operation, the path to a value in the operation's parameters, the value to plant there (None
 # removes the old value), and the expected message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),

@@ -252,19 +252,16 @@ pub async fn dead_letter(
     is_it: impl Fn(&DeadLetter) -> bool,
 ) -> DeadLetter {
     eventually(&format!("{what} in the dead-letter queue"), async || {
-        let received = ministack
-            .sqs
-            .receive_message()
-            .queue_url(queue_url)
-            .max_number_of_messages(10)
-            .visibility_timeout(0)
-            .message_attribute_names("All")
-            .send()
-            .await
-            .expect("SQS answers");
-        received.messages().iter().map(DeadLetter::of).find(&is_it)
+        dead_letters(ministack, queue_url).await.into_iter().find(&is_it)
     })
     .await
+}
+
+/// Returns the first ten dead-letters in a queue, and leaves them there.
+pub async fn dead_letters(ministack: &MiniStack, queue_url: &str) -> Vec<DeadLetter> {
+    let receive = ministack.sqs.receive_message().queue_url(queue_url).message_attribute_names("All");
+    let received = receive.max_number_of_messages(10).visibility_timeout(0).send().await;
+    received.expect("SQS answers").messages().iter().map(DeadLetter::of).collect()
 }
 
 impl DeadLetter {

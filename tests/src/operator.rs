@@ -41,7 +41,7 @@ impl Operator {
         Self(nobody.with("AWS_REGION", "eu-south-2").with("COMEBACK", command()))
     }
 
-    /// Path of the built `comeback`, for use in another terminal.
+    /// Path to the built `comeback`, for use in another terminal.
     pub fn program() -> &'static Path {
         command()
     }

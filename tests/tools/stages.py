@@ -32,6 +32,8 @@ STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+# What CI shows of a failed run is its end.
+MOST_LINES = 30
 
 
 class Stage:
@@ -72,12 +74,13 @@ class Stage:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
-        is_failure = False
+        is_message = False
         for line in process.stdout:
             show(line)
             # A test program prints the messages of its failed tests between two lines of this kind.
-            is_failure ^= line == "failures:\n"
-            if is_failure and line.strip():
+            is_message ^= line == "failures:\n"
+            is_name = line.startswith("test ") and line.rstrip().endswith("FAILED")
+            if is_name or is_message and line.strip():
                 self.failures.append(line.rstrip()[:400])
         return process.wait() == 0
 
@@ -127,7 +130,7 @@ def main():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"  {minutes(total)}  100%  in all, with {minutes(used.ru_utime + used.ru_stime).strip()} of processors")
     for stage in done:
-        for line in stage.failures:
+        for line in stage.failures[:MOST_LINES]:
             print(f"  {stage.name}: {line}")
     sys.exit(any(stage.failed for stage in done))
 

@@ -52,7 +52,7 @@ impl CommandFailure {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct BadFile {
-    /// Path of the file that cannot be read or written, or has the wrong content.
+    /// Path to the file that cannot be read or written, or has the wrong content.
     pub path: PathBuf,
     /// The I/O error or the problem with the content, with its position in the file if known.
     pub problem: String,

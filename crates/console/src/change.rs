@@ -281,7 +281,7 @@ async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     Some(format!("{} held now.", counted(held, "event is", "events are")))
 }
 
-/// The plan of a change, as the page shows it.
+/// The plan for a change, as the page shows it.
 pub(super) struct Offer {
     pub(super) layout: Layout,
     pub(super) question: Option<Question>,

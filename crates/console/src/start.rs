@@ -1,6 +1,6 @@
 //! Signs the first browser in: the browser opens a private file, or the user copies a URL with a one-time code.
 //!
-//! The browser is started with the path of the file, not with the code, because other users of this machine can list
+//! The browser is started with the path to the file, not with the code, because other users of this machine can list
 //! the arguments of a program.
 
 use std::io::{BufRead as _, Write as _};

@@ -173,7 +173,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", report.at()), report, counts, ..shell })
 }
 
-/// Redirects to the plan of an action on the chosen events. If all events are chosen, the plan's URL contains the
+/// Redirects to the plan for an action on the chosen events. If all events are chosen, the plan's URL contains the
 /// filter; otherwise, it contains the keys.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();

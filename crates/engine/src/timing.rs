@@ -14,7 +14,7 @@ pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// throttled, Lambda may deliver a message up to this long after receiving it.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// Interval between two checks of a held message (a message whose function is paused). At this interval, a message is
-/// received 900 times in the 14 days for which SQS keeps it. SQS allows 1,000 receives.
+/// received 900 times in the 14 days before SQS deletes it. SQS allows 1,000 receives.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// Maximum wait after a failed call, such as a refused `Invoke`. The average wait is half of that, so 1,000 receives
 /// take longer than the 14 days for which SQS keeps a message.

@@ -1,8 +1,8 @@
 //! Changes to a deployment. All of them are planned, shown, confirmed and performed in the same way.
 //!
-//! The `comeback` command prints the plan of a [`Change`], asks the operator to confirm it, and performs it. The console
-//! shows the plan on a page, and performs it when the operator presses a button. [`perform`] also writes a log line that
-//! says who changed what, when and why, and how the change ended.
+//! The `comeback` command prints the plan for a [`Change`], asks the operator to confirm it, and performs it. The
+//! console shows the plan on a page, and performs it when the operator presses a button. [`perform`] also writes a log
+//! line that says who changed what, when and why, and how the change ended.
 
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub trait Answer: Serialize {
 /// A change to a deployment, planned first and then performed.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change: Sized {
-    /// The plan of the change.
+    /// The plan for the change.
     type Plan: Plan;
     /// The result of the change: what was done, what was left undone, and what could not be done.
     type Done: Answer;
@@ -60,7 +60,7 @@ pub trait Change: Sized {
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
-/// The plan of a change, for the operator to confirm.
+/// The plan for a change, for the operator to confirm.
 pub trait Plan: Answer + Clone {
     /// The part of the plan that the operator agrees to. A plan is out of date once this part changes. The default is
     /// the plan's JSON.
@@ -91,7 +91,7 @@ impl Question {
     }
 }
 
-/// The outcome of performing a plan of the change `C`.
+/// The outcome of performing a plan for a change of type `C`.
 #[derive(Debug)]
 pub enum Performed<C: Change> {
     /// The plan is out of date, and nothing was done. The field is the new plan.
@@ -100,8 +100,8 @@ pub enum Performed<C: Change> {
     Done(C::Done, Result<(), Failure>),
 }
 
-/// Performs a plan and records the change. The second value of the returned pair is an error if the change could not be
-/// recorded.
+/// Performs a plan and records the change. `operator` must be the operator who made the plan. The second value of the
+/// returned pair is an error if the change could not be recorded.
 ///
 /// # Errors
 ///

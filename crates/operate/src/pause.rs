@@ -32,7 +32,7 @@ pub struct PauseRetries {
     pub wanted: PauseTerms,
 }
 
-/// The plan of a [`PauseRetries`].
+/// The plan for a [`PauseRetries`].
 #[derive(Clone, Debug, Serialize)]
 pub struct PausePlan {
     pause: OpenPause,

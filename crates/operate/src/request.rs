@@ -54,7 +54,7 @@ pub struct RequestEvents {
     pub why: Option<String>,
 }
 
-/// The plan of a [`RequestEvents`].
+/// The plan for a [`RequestEvents`].
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestPlan {
     /// The request as it was written. `None` in a plan.

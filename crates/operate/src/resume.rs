@@ -35,7 +35,7 @@ pub struct ResumeRetries {
     pub spread: Option<Duration>,
 }
 
-/// The plan of a [`ResumeRetries`].
+/// The plan for a [`ResumeRetries`].
 #[derive(Clone, Debug, Serialize)]
 pub struct ResumePlan {
     ended: Vec<OpenPause>,

@@ -49,7 +49,7 @@ pub struct Trace {
     pub deployment: Deployment,
 }
 
-/// Options of [`trace`].
+/// Options for [`trace`].
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
     /// The event's key, or the request id of one of its invocations.

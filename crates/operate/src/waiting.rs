@@ -24,7 +24,7 @@ use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::report::{Listing, Report};
 
-/// Options of [`waiting`].
+/// Options for [`waiting`].
 #[derive(Clone, Debug, Default)]
 pub struct WaitingOptions {
     /// The filter. Only matching events are included.

@@ -226,13 +226,13 @@ fn flag(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// Parses the path of an HTML file to write.
+/// Parses the path to an HTML file to write.
 pub fn html(text: &str) -> Result<PathBuf, String> {
     let is_html = [None, Some("html"), Some("htm")].contains(&suffix(Path::new(text)).as_deref());
     is_html.then(|| text.into()).ok_or_else(|| "the page is HTML: the name must end in .html".into())
 }
 
-/// Parses the path of an SVG file to write, or of a folder for that file.
+/// Parses the path to an SVG file to write, or to a folder for that file.
 pub fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     let accepted = suffix(Path::new(text)).as_deref() == Some("svg") || is_folder(text);
     accepted.then(|| text.into()).ok_or_else(|| {
@@ -240,7 +240,7 @@ pub fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// Parses the path of a folder for pictures.
+/// Parses the path to a folder for pictures.
 pub fn folder(text: &str) -> Result<PathBuf, String> {
     is_folder(text).then(|| text.into()).ok_or_else(|| {
         format!("several pictures need a folder, and {text} looks like a file; end a folder's name in /")

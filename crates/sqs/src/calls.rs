@@ -196,6 +196,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_the_arn_of_a_queue_has_a_url() {
+        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/q";
+        assert_eq!(queue_url("arn:aws:sqs:eu-west-1:123456789012:q"), url);
+        assert_eq!(["", "arn:aws:sns:eu-west-1:123456789012:q"].map(queue_url), ["", ""]);
+    }
+
+    #[test]
     fn denied_action_is_named() {
         for (code, needed) in [
             ("AccessDenied", Some("sqs:SendMessage")),

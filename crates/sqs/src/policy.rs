@@ -27,7 +27,7 @@ const PARTS: u64 = 1_000_000;
 /// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
 
-/// The options of a consumer. Durations are whole seconds.
+/// The options for a consumer. Durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.

@@ -158,7 +158,7 @@ impl World {
         self.now = now;
     }
 
-    /// Records the messages that the queue has removed, plans the next poll if one is due, and checks the queue. Called
+    /// Records the messages that the queue has removed, schedules the next poll if one is needed, and checks the queue. Called
     /// after each step of the run.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {

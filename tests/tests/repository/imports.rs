@@ -124,7 +124,7 @@ fn paths(tree: &str) -> Vec<String> {
     branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
 }
 
-/// Returns the path of the imported item, relative to the crate's root. `None` for an import from another crate.
+/// Returns the path to the imported item, relative to the crate's root. `None` for an import from another crate.
 fn in_the_crate(file: &str, import: &str) -> Option<String> {
     let mut segments: Vec<&str> = file.split('/').collect();
     let mut path = import.split("::").peekable();

@@ -1,4 +1,4 @@
-//! The page for redriving one dead-letter with a different payload: a form with the payload, and the plan of the
+//! The page for redriving one dead-letter with a different payload: a form with the payload, and the plan for the
 //! redrive.
 //!
 //! The payload may be a megabyte long, so it is sent in the forms, never in a URL.
@@ -52,7 +52,7 @@ fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result
     Ok(Box::new(Redrive { payload: Some(payload), ..Redrive::new(chosen) }))
 }
 
-/// Shows the plan of a redrive with the form's payload. If the form has the digest of the plan, performs the redrive
+/// Shows the plan for a redrive with the form's payload. If the form has the digest of the plan, performs the redrive
 /// instead.
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let [scan, id] = form.required(["scan", "dead_letter"])?.map(ToOwned::to_owned);

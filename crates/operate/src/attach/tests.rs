@@ -92,7 +92,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function in two runs an hour apart. Returns the plan of the second run.
+/// Detaches a function in two runs an hour apart. Returns the plan for the second run.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(aws, &to_detach(&[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");

@@ -63,7 +63,7 @@ pub struct SimulatedAws {
     caller: Rc<calls::Caller>,
 }
 
-/// The state that all callers of an account share.
+/// The state that all callers in an account share.
 struct World {
     state: RefCell<State>,
     /// The account's clock until `clock` is set.

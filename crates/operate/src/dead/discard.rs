@@ -24,7 +24,7 @@ use crate::text::{Text, quoted};
 pub struct Discard {
     /// The dead-letters to discard.
     pub chosen: Chosen,
-    /// The path of the file to create. It must not exist yet.
+    /// The path to the file to create. It must not exist yet.
     pub export: PathBuf,
     /// The maximum rate of the discard.
     pub pace: Pace,
@@ -32,7 +32,7 @@ pub struct Discard {
     pub limit: Option<u64>,
 }
 
-/// The plan of a discard.
+/// The plan for a discard.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscardPlan {
     plan: Picked,

@@ -32,7 +32,7 @@ pub struct Import {
     pub pace: Pace,
 }
 
-/// The plan of an import.
+/// The plan for an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportPlan {
     dead_letters: u64,

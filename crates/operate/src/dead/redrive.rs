@@ -68,7 +68,7 @@ impl Redrive {
     }
 }
 
-/// The plan of a redrive.
+/// The plan for a redrive.
 #[derive(Clone, Debug, Serialize)]
 pub struct RedrivePlan {
     plan: Picked,

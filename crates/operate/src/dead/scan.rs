@@ -97,7 +97,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// `until` as a time of day, rounded up to the full minute.
+    /// `until` as a time of day, rounded up to the next whole minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())

@@ -311,7 +311,7 @@ mod tests {
         let (full, _) = read_parameter(&operator.account, Sample::PAUSES).await.unwrap();
         assert!(nearly_full(&full).is_some(), "{text}");
 
-        // With a message that the handler has not received, the plan of a request is not empty.
+        // With a message that the handler has not received, the plan for a request is not empty.
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let paused = serde_json::to_value(done(&operator, &pause(Sample::ORDERS)).await).unwrap();
         assert_ne!(paused["forgotten"], Value::Array(Vec::new()));

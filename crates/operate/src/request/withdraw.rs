@@ -31,7 +31,7 @@ pub struct WithdrawRequests {
     pub kind: RequestKind,
 }
 
-/// The plan of a [`WithdrawRequests`].
+/// The plan for a [`WithdrawRequests`].
 #[derive(Clone, Debug, Serialize)]
 pub struct WithdrawPlan {
     withdrawn: Vec<RequestInForce>,

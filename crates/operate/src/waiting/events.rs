@@ -121,7 +121,7 @@ impl Waits {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
 
-    /// Returns true if receipt handles are kept, with which messages can be made visible earlier.
+    /// Returns true if receipt handles are kept. A message can be made visible early by its receipt handle.
     pub(super) fn keeps_handles(&self) -> bool {
         self.log.keeps_handles()
     }

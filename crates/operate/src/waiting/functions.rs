@@ -12,7 +12,7 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// The number of five-minute steps to count. Together, they cover three hours.
+/// The number of five-minute periods for which events are counted. Together, they cover three hours.
 const STEPS: u64 = 36;
 /// The number of complete five-minute steps that show whether a function is recovering.
 const NEWEST: usize = 2;

@@ -75,7 +75,8 @@ impl Reading {
         let Self { deployment, pauses, .. } = self;
         let unknown =
             pauses.as_ref().err().map(|why| text!["Unknown which functions are paused now: ", why.text()]);
-        let ignored = groups.iter().filter_map(|group| group.target.zip(group.retry_after_ignored));
+        // The groups come in order of size. If several of a function have a text, the largest group's is shown.
+        let ignored = groups.iter().rev().filter_map(|group| group.target.zip(group.retry_after_ignored));
         let ignored = ignored.collect::<BTreeMap<_, _>>().into_iter().map(|(target, ignored)| {
             text![
                 "A RetryAfter of ",
@@ -279,6 +280,22 @@ mod tests {
         for (change, note) in cases {
             assert!(notes(change).contains(&note), "{note}: {:?}", notes(change));
         }
+    }
+
+    #[test]
+    fn ignored_retry_after_of_the_most_events_is_noted() {
+        let mut reading = reading(Depth::default());
+        for (n, (error, why)) in
+            [("A", "why a"), ("B", "why b"), ("B", "why b"), ("C", "why c")].iter().enumerate()
+        {
+            reading.waits.take(&test_line(json!({
+                "timestamp": NOW, "action": "hold", "due": NOW, "delay": 60, "key": format!("k-{n}"), "target": ORDERS,
+                "error_type": error, "retry_after_ignored": why,
+            })));
+        }
+        let note =
+            format!("A RetryAfter of {ORDERS} was ignored, so its events get the ordinary backoff: why b");
+        assert_eq!(said(reading.notes_on_all(NOW)), [note]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub struct Scope<'a> {
     pub wanted: &'a WaitingFilter,
     /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
     pub since: Option<Duration>,
-    /// True to keep the messages' receipt handles, with which messages can be made visible earlier.
+    /// True to keep the messages' receipt handles. A message can be made visible early by its receipt handle.
     pub handles: bool,
 }
 

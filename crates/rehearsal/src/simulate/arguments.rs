@@ -222,8 +222,8 @@ impl SimulationFlags {
     }
 }
 
-/// Faults of a simulation besides the target's failures. The rates of `--chaos` are in `Faults::chaos` of
-/// `comeback_timelapse`.
+/// Faults to inject into a simulation, besides the target's failures. `Faults::chaos` in `comeback_timelapse` sets the
+/// rates for `--chaos`.
 #[derive(Debug, Default, Args)]
 pub struct FaultFlags {
     /// Inject every fault at random, except that no message expires early; with `storm`, instead fail every call of one

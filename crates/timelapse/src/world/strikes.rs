@@ -18,7 +18,7 @@ use crate::faults::records::{
 
 /// Largest difference between the clocks of SQS and of the handler, in ms.
 const SKEW_MS: u64 = 5_000;
-/// Fields that every SQS message has, each with the path of the object that contains it.
+/// Fields that every SQS message has, each with the path to the object that contains it.
 const FIELDS: [(&str, &str); 6] = [
     ("", "messageId"),
     ("", "receiptHandle"),
