@@ -401,7 +401,7 @@ class Batch {
     return this.apply('DeleteMessage', 'delete', done, () => ({}));
   }
 
-  /** Hides or deletes messages, ten per call. */
+  /** Hides or deletes messages, in calls of at most ten messages each. */
   async apply(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();

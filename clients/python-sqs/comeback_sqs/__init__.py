@@ -489,7 +489,7 @@ class _Batch:
                     _log("ERROR", message_id=message.message_id, action="keep", problem=refusal, remedy=remedy)
 
 
-# Input from Lambda and the function
+# Checks of the event from Lambda and of the result from the caller's function
 
 
 def _check_event(event: object) -> None:

@@ -1,4 +1,4 @@
-//! Waits before retries: [`Backoff`] describes the waits, and [`Delays`] iterates over the waits of one operation.
+//! Waits before retries: [`Backoff`] describes the waits, and [`Delays`] iterates over the waits for one operation.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -18,7 +18,7 @@ use crate::jitter::Jitter;
 /// wait over the cap, or a duration that is not a whole number of ticks. By default, a list has no jitter, and allows
 /// one retry for each wait. Any other backoff has [full jitter](Jitter::Full) and unlimited retries.
 ///
-/// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With feature `backon`, `&Backoff` also
+/// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With the `backon` feature, `&Backoff` also
 /// implements `backon::BackoffBuilder`. Each iterator has its own random numbers.
 ///
 /// ```
@@ -50,7 +50,7 @@ pub struct Backoff {
 }
 
 /// Maximum number of waits in a chain of decorrelated waits. There is a limit because [`Backoff::delay`] draws all
-/// earlier waits of the chain again.
+/// earlier waits in the chain again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -67,9 +67,9 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Creates an exponential backoff with any growth factor: a `factor` below or above 2 gives growth slower or faster
-    /// than doubling. The ceiling of the nth wait is min(cap, base · factorⁿ⁻¹), rounded to a whole number of the
-    /// backoff's [ticks](Self::with_tick).
+    /// Creates an exponential backoff with any growth factor. With a `factor` below 2, the waits grow more slowly than
+    /// by doubling; with one above 2, faster. The ceiling of the nth wait is min(cap, base · factorⁿ⁻¹), rounded to a
+    /// whole number of the backoff's [ticks](Self::with_tick).
     ///
     /// # Errors
     ///
@@ -170,36 +170,38 @@ impl Backoff {
         Self { retries: Some(retries), ..self }
     }
 
-    /// The ceiling of the first wait: an exponential backoff's base, a linear backoff's step, or a list's first delay.
+    /// Returns the ceiling of the first wait: an exponential backoff's base, a linear backoff's step, or a list's first
+    /// delay.
     pub fn base(&self) -> Duration {
         self.ceiling(1)
     }
 
-    /// The longest possible wait.
+    /// Returns the longest possible wait.
     pub fn cap(&self) -> Duration {
         self.time(self.cap)
     }
 
-    /// The jitter: the distribution from which each wait is drawn.
+    /// Returns the jitter: the random distribution of each wait.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }
 
-    /// The ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even if `n` exceeds the number of
-    /// retries. Past the end of a list, the ceiling is the list's last wait. Decorrelated jitter ignores this ceiling:
-    /// its waits are limited only by the cap.
+    /// Returns the ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even if `n` exceeds the
+    /// number of retries. Past the end of a list, the ceiling is the list's last wait. Decorrelated jitter ignores this
+    /// ceiling: its waits are limited only by the cap.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The maximum number of retries; `None` if retries are unlimited. For a backoff made from a list, this is the
-    /// length of the list or the number set by [`with_retries`](Self::with_retries), whichever is smaller.
+    /// Returns the maximum number of retries, or `None` if retries are unlimited. For a backoff made from a list, this
+    /// is the length of the list or the number set by [`with_retries`](Self::with_retries), whichever is smaller.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
 
-    /// The wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. `None` if `n`
-    /// exceeds the [number of retries](Self::retries). Use this function with a queue that counts the retries itself.
+    /// Returns the wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. Returns
+    /// `None` if `n` exceeds the [number of retries](Self::retries). Use this function with a queue that counts the
+    /// retries itself.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
     /// again, which takes `n` draws. For this jitter, use the same seed for all retries of an operation. A new chain of
@@ -233,20 +235,20 @@ impl Backoff {
         self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The waits of one operation, with a seed from the operating system, so that no two operations or processes retry
-    /// in step. If the operating system cannot provide randomness, the seed is 0.
+    /// Returns the waits for one operation, with a seed from the operating system, so that no two operations or
+    /// processes retry in step. If the operating system cannot provide randomness, the seed is 0.
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
     }
 
-    /// The waits of one operation, determined by `seed`, for tests and simulations. Operations with the same seed wait
-    /// in step.
+    /// Returns the waits for one operation, determined by `seed`; for tests and simulations. Operations with the same
+    /// seed wait in step.
     pub fn seeded(&self, seed: u64) -> Delays {
         self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The waits of one operation, drawn from the caller's generator, such as `rand::rng()`.
+    /// Returns the waits for one operation, drawn with the caller's random number generator, such as `rand::rng()`.
     pub fn with_rng<R: Rng>(&self, rng: R) -> Delays<R> {
         Delays { backoff: self.clone(), made: 0, previous: self.growth.ceiling(self.cap, 1), rng }
     }
@@ -292,7 +294,7 @@ impl Backoff {
         self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
     }
 
-    /// Draws one wait, in ticks.
+    /// Draws one wait and returns its length in ticks, the backoff's unit of time.
     fn draw(&self, n: u64, previous: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
         let ceiling = self.growth.ceiling(self.cap, n);
         match self.jitter {
@@ -354,14 +356,14 @@ impl backon::BackoffBuilder for Backoff {
     }
 }
 
-/// An iterator over the waits of one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
+/// An iterator over the waits for one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
 /// cap.
 ///
 /// **A clone repeats its original**: after cloning, both give the same waits. For two operations that must not wait in
 /// step, call [`Backoff::delays`] twice.
 ///
 /// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's
-/// functions. `Delays` is also a `backon::Backoff`, even without feature `backon`.
+/// functions. `Delays` is also a `backon::Backoff`, even without the `backon` feature.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,

@@ -5,7 +5,8 @@ use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// The random distribution of a wait up to its ceiling c, in ticks.
+/// The random distribution of a wait up to its ceiling c. Waits and ceilings are whole numbers of ticks, the backoff's
+/// unit of time.
 ///
 /// The cap is applied to c before the draw. A draw is never 0, because a wait of 0 would not be a backoff.
 ///

@@ -1,9 +1,9 @@
 #![cfg_attr(all(feature = "entropy", feature = "retry-after"), doc = include_str!("../README.md"))]
 //! # Where to find it
 //!
-//! A [`Backoff`] describes the waits before retries, and [`Delays`] iterates over the waits of one operation.
-//! [`retry()`] makes a [`Retry`], the loop that calls an operation and waits. `retry()` and `Backoff` also work
-//! separately: `retry()` accepts any durations as waits, and other retry loops can use the waits of a `Backoff`.
+//! A [`Backoff`] describes the waits before retries, and [`Delays`] iterates over the waits for one operation.
+//! [`retry()`] returns a [`Retry`], the loop that calls an operation and waits. `retry()` and `Backoff` also work
+//! separately: `retry()` accepts any durations as waits, and other retry loops can use the waits from a `Backoff`.
 //!
 //! | file | holds |
 //! |---|---|

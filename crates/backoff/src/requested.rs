@@ -29,7 +29,7 @@ const ISO_DAYS: [(&str, u128); 2] = [("W", 604_800_000_000_000), ("D", 86_400_00
 /// The units after the `T` of an ISO 8601 duration, in nanoseconds.
 const ISO_TIME: [(&str, u128); 3] = [("H", 3_600_000_000_000), ("M", 60_000_000_000), ("S", 1_000_000_000)];
 
-/// The reason why a string is not read as a wait.
+/// The reason why a string cannot be parsed as a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadableWait {
@@ -70,7 +70,7 @@ impl core::error::Error for UnreadableWait {}
 /// | form | examples |
 /// |---|---|
 /// | seconds, up to 14 days; a fraction is rounded up | `900`, `64.57`, `0,5` |
-/// | an epoch time at most 14 days away, in seconds (from 10⁹) or milliseconds (from 10¹²) | `1789404414`, `1789404414145` |
+/// | an epoch time at most 14 days away, in seconds (at least 10⁹) or milliseconds (at least 10¹²) | `1789404414`, `1789404414145` |
 /// | a duration with the units d, h, m, s and ms, each at most once and in this order; only the last number may have a fraction | `15m`, `1h 30m`, `1m30.5s`, `500ms` |
 /// | an ISO 8601 duration without years or months | `PT15M`, `P1DT12H`, `P2W` |
 /// | an RFC 3339 time, with or without seconds | `2026-09-14T16:46:54.145Z`, `2026-09-14T18:46+0200` |
@@ -109,8 +109,8 @@ pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, Unreadabl
     }
 }
 
-/// Returns the wait that a number without a unit requests. A number up to 1,209,600 (14 days) is in seconds, and one
-/// from 10⁹ is an epoch time, in seconds or milliseconds.
+/// Returns the wait that a number without a unit requests. A number up to 1,209,600 (14 days) is in seconds, and one of
+/// at least 10⁹ is an epoch time, in seconds or milliseconds.
 fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWait> {
     let seconds = number.times(NANOS_A_SECOND);
     if seconds <= LONGEST_NUMBER * NANOS_A_SECOND {

@@ -41,7 +41,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], for an `async` closure that mutates what it borrows, such as a connection.
+/// Like [`retry`], but for an `async` closure that mutates what it borrows, such as a connection.
 /// [`sleep_mut`](Retry::sleep_mut) runs the closure.
 ///
 /// A separate function is needed because the compiler does not yet see that the future of such a closure is `Send`
@@ -293,7 +293,7 @@ where
         Self { longest_total: limit, ..self }
     }
 
-    /// Counts the calls and waits of this retry in `tally`, starting from zero.
+    /// Records in `tally` how many calls the retry loop makes and how long it waits. `tally` is first reset to zero.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
         let tally = Some(tally);

@@ -1,4 +1,4 @@
-//! Tests of `Backoff`.
+//! Tests for `Backoff`.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 
@@ -85,8 +85,9 @@ proptest! {
         }
     }
 
-    /// `delay` must return the iterator's nth wait if it gets the random generator in the same state that the
-    /// iterator's had before that wait or, for decorrelated jitter, before the first wait.
+    /// For retry n, `delay` must return the iterator's nth wait if both draw it with a random number generator in the
+    /// same state. With decorrelated jitter, `delay` draws it in the state that the iterator's generator had before its
+    /// first wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

@@ -26,19 +26,20 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ContentionArguments {
-    /// Numbers of clients, each at most 100000, or at most 10000 for the strategy none [default: 10,20,30 … 190]
+    /// Numbers of clients, each at most 100000, or at most 10000 for the 'none' strategy [default: 10,20,30 … 190]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<u32>,
     /// Backoff strategies: none, exponential, equal, full, decorrelated [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     strategy: Vec<Strategy>,
-    /// Runs for each combination of a number of clients and a strategy [default: 100, or 1 for more than 1000 clients]
+    /// Number of runs for each combination of a number of clients and a strategy [default: 100, or 1 for more than 1000
+    /// clients]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw random numbers as CPython does, to match a Python program of the same model to the last digit
+    /// Draw random numbers as CPython does, to match a Python implementation of the same model to the last digit
     #[arg(long)]
     reference: bool,
     /// Print the unrounded means as JSON; the same arguments give the same bytes

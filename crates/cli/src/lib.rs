@@ -89,7 +89,7 @@ enum Command {
     Replay(ReplayArguments),
     /// Print when and how often a policy retries an event
     ///
-    /// Runs the retry handler's own code on events that always fail, until they are dead-lettered. The figures of a
+    /// Runs the retry handler's own code on events that always fail, until they are dead-lettered. The figures for a
     /// retry cover only the events that reach it.
     #[command(
         after_help = schedule::EXAMPLES,
@@ -104,7 +104,7 @@ enum Command {
     Plan(PlanArguments),
     /// Compare backoff strategies of clients that compete for one database row
     ///
-    /// Repeats the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog): each client reads a row's
+    /// Repeats the experiment in "Exponential Backoff And Jitter" (AWS Architecture Blog): each client reads a row's
     /// version and writes it back; if another write came first, the client backs off (5 ms · 2ⁿ, at most 2 s, jittered)
     /// and reads again. Every network message takes |Normal(10 ms, 2 ms)|.
     #[command(after_help = contention::EXAMPLES)]

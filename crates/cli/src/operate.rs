@@ -39,8 +39,8 @@ pub(crate) enum OperateCommand {
     Status(status::StatusArguments),
     /// List waiting events, why each waits and when it is due
     ///
-    /// SQS cannot list the messages of a queue. So this command reads the handler's log for the longest time that an
-    /// event can wait, and compares the number of events found there with SQS's own counts.
+    /// SQS cannot list the messages in a queue. So this command reads the handler's log as far back as the longest time
+    /// that an event can wait, and compares the number of events found there with SQS's own counts.
     #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
     Waiting(waiting::WaitingArguments),
     /// Show the timeline of one event: its failures, waits and retries
@@ -64,11 +64,11 @@ pub(crate) enum OperateCommand {
     Resume(pause::ResumeArguments),
     /// After a fix, retry the waiting events of one function or of all functions
     ///
-    /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
-    /// that is sooner. Once the handler has read the request, which takes about a minute, the command makes each hidden
-    /// message visible when it is due; a message sent again with a delay returns within 15 minutes. --dry-run shows how
-    /// many events return, and when. The request skips paused events and, without --key, events whose function
-    /// requested the wait with RetryAfter.
+    /// Every event that has failed so far becomes due at a random moment in the period that --within sets, or at its
+    /// own due time if that is sooner. Once the handler has read the request, which takes about a minute, the command
+    /// makes each hidden message visible when it is due; a message sent again with a delay returns within 15 minutes.
+    /// --dry-run shows how many events return, and when. The request skips paused events and, without --key, events
+    /// whose function requested the wait with RetryAfter.
     #[command(after_help = request::RETRY_EXAMPLES)]
     Retry(request::RetryArguments),
     /// Cancel waiting events: dead-letter them as cancelled
@@ -81,8 +81,8 @@ pub(crate) enum OperateCommand {
     /// List what operators changed, when and why
     ///
     /// Every change made in a terminal or in the console is recorded as a line in the handler's log group, and stays
-    /// listed for as long as the group keeps that line. A change is recorded when it ends, so a change is missing if
-    /// its program was killed.
+    /// listed for as long as the group keeps that line. A change is recorded when it ends, so it is missing if the
+    /// program that made it was killed.
     #[command(after_help = history::EXAMPLES, mut_args(session::without_yes))]
     History(history::HistoryArguments),
     /// List, show, redrive, discard and import dead-letters

@@ -248,7 +248,8 @@ impl MessageDecision {
     }
 }
 
-/// Returns text that says why the handler ignores the event's `RetryAfter`; empty if it ignores none.
+/// Returns text that says why the handler ignores the event's `RetryAfter`, or an empty string if the event has no
+/// `RetryAfter` that the handler ignores.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),

@@ -38,8 +38,8 @@ pub(crate) struct ScheduleArguments {
     /// Number of events to follow, 1 to 100000 [default: 10000, fewer with many retries]
     #[arg(long, value_name = "N")]
     events: Option<usize>,
-    /// Rate of failing events, such as 10/s, 600/m, 20000/h or 1000000/d; shows how many events wait at this rate, what
-    /// that costs and how many pollers it needs
+    /// Rate at which events fail, such as 10/s, 600/m, 20000/h or 1000000/d; shows how many events wait at this rate,
+    /// what that costs and how many pollers it needs
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
     /// Follow the policy that --policies gives this function [default: the stack's]

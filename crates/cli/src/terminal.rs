@@ -1,4 +1,4 @@
-//! Prints the results of commands in a terminal, and carries out changes.
+//! Prints the results of commands to the terminal, and carries out changes.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -71,8 +71,8 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Creates the access control of the console on this port. The name of its session cookie includes the port,
-    /// because browsers send a cookie to every port of a host.
+    /// Creates the access control for a console that listens on this port. The name of its session cookie includes the
+    /// port, because browsers send a cookie to every port of a host.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
@@ -99,7 +99,7 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Lets a request with a valid session continue to its page. Answers any other request itself: a request with a
+    /// Lets a request with a valid session continue to its page. Responds to any other request itself: a request with a
     /// valid one-time code gets a session cookie, and every other request is refused.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
@@ -125,8 +125,8 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers a valid code with a page that sets the session cookie and then opens the console. A redirect would not
-    /// work: if the operator followed a link on another site or in a file, the browser would not send the new
+    /// Responds to a valid code with a page that sets the session cookie and then opens the console. A redirect would
+    /// not work: if the operator followed a link on another site or in a file, the browser would not send the new
     /// `SameSite=Strict` cookie with the redirected request.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();

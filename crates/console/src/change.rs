@@ -34,7 +34,7 @@ use crate::work::{PageScreen, Question, Summary};
 pub(super) const PLAN: &str = "plan";
 /// Form field with the digest of the plan that the operator saw.
 const DIGEST: &str = "digest";
-/// Form field with the form's one-time id. If the form is sent twice, the change is performed only once.
+/// Form field with the form's one-time id. If the form is submitted twice, the change is made only once.
 const ONCE: &str = "once";
 
 #[derive(Debug)]

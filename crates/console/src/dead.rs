@@ -84,7 +84,7 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// Number of dead-letters and age of the oldest one, or the reason why the queue could not be read.
+    /// The number of dead-letters and the age of the oldest one, or the reason why the queue could not be read.
     count: Result<Text, Text>,
     under_way: Option<String>,
     filters: Vec<(&'static Input, Vec<String>)>,
@@ -93,7 +93,7 @@ struct DeadPage {
     only_of: String,
     /// The groups of dead-letters that the latest scan found. `None` before the first scan.
     scanned: Option<Groups>,
-    /// The command line that lists the same dead-letters; empty before the first scan.
+    /// The command line that lists the dead-letters that the latest scan found; empty before the first scan.
     command: String,
     files: Vec<String>,
     /// The reason why the form's filter was refused.
@@ -104,7 +104,7 @@ struct DeadPage {
 pub(super) struct Groups {
     pub(super) snapshot: Rc<Snapshot>,
     pub(super) table: Table,
-    /// The number, in the snapshot, of the group that each row of the table shows.
+    /// For each row of the table, the number that its group has in the snapshot.
     pub(super) numbers: Vec<usize>,
 }
 
@@ -133,7 +133,7 @@ impl Groups {
     }
 }
 
-/// The dead-letter of one event in the newest scan, for that event's page.
+/// An event's dead-letter from the newest scan, shown on the event's page.
 pub(super) struct OfEvent {
     pub(super) at: Text,
     pub(super) scan: String,

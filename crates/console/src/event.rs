@@ -1,4 +1,4 @@
-//! The page of one event: its life as a chart and a table, what happens next, and the handler's log lines about it.
+//! The page for one event: its life as a chart and a table, what happens next, and the handler's log lines about it.
 
 use std::rc::Rc;
 
@@ -83,7 +83,7 @@ fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     moments
 }
 
-/// Returns true if a timeline includes log lines of the function.
+/// Returns true if a timeline includes log lines from the function.
 fn is_logged(timeline: &[Moment]) -> bool {
     timeline.iter().any(|moment| !moment.below.is_empty())
 }

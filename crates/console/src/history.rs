@@ -41,7 +41,7 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// The chart's tooltips: the counts of all lines in each period of time.
+/// Returns the chart's tooltips, one for each period of time. A tooltip gives the count on every line.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {

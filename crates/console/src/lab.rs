@@ -34,7 +34,7 @@ const PRESETS: [(&str, &[(&str, &str)]); 4] = [
     ("Flapping", &[("outage", "3h"), ("flapping", "10m")]),
 ];
 
-/// Flags of a retry policy that have a field in the form.
+/// The command-line flags for the policy settings that have a field in the form.
 const POLICY: [&str; 8] = [
     "max-age",
     "max-retries",
@@ -49,7 +49,8 @@ const POLICY: [&str; 8] = [
 /// A form field that is not part of the policy: its name, label, placeholder and hint.
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
-/// Fields that become flags of `simulate`. The outage and the capacity also become flags of `plan`.
+/// Form fields that become flags in a `simulate` command. The fields `outage` and `capacity` also become flags in a
+/// `plan` command.
 const RUN: [Given; 6] = [
     ("outage", "Outage", DEFAULT_OUTAGE, "How long the target is down"),
     (
@@ -63,7 +64,8 @@ const RUN: [Given; 6] = [
     ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
     ("for", "Virtual time", "24h", "Length of the run"),
 ];
-/// Fields that become flags of `plan`. The rate is also used to describe how many events would wait.
+/// Form fields that become flags in a `plan` command. The field `rate` is also used to describe how many events would
+/// wait.
 const GOAL: [Given; 2] = [
     ("rate", "Rate", "10/s", "Events that fail while the target is down, such as 10/s or 600/m"),
     (
@@ -162,7 +164,8 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Returns a button that fills in the fields of an outage and keeps the form's other fields. See [`LabPage::presets`].
+/// Returns a button for a typical outage: its label, its path, and true if the page currently shows that outage. The
+/// button sets the fields that describe the outage and keeps all others.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));

@@ -1,4 +1,4 @@
-//! Pictures of the contention study.
+//! Draws the plots for `comeback contention`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The tables of `comeback contention`.
+//! The tables that `comeback contention` prints.
 
 use comeback_contention::{Cell, Report, Strategy, growth_exponent};
 use comeback_operate::numbers::grouped;

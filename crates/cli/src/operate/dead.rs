@@ -130,7 +130,7 @@ struct RedriveArguments {
     /// All dead-letters
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
-    /// Maximum number of dead-letters per second
+    /// Maximum number of dead-letters to redrive per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::REDRIVE, value_parser = Pace::read)]
     rate: Pace,
     /// Maximum number of dead-letters to redrive
@@ -139,7 +139,7 @@ struct RedriveArguments {
     /// Invoke this function instead of the original one; TARGET_FUNCTIONS must allow it
     #[arg(long, value_name = "ARN")]
     retarget: Option<String>,
-    /// Send the dead-letter with the JSON of this file as its payload, and with its own key
+    /// Send the dead-letter with the JSON in this file as its payload, and with its own key
     #[arg(long, value_name = "FILE", requires = "key")]
     payload_file: Option<PathBuf>,
     /// Show the plan without changing anything
@@ -182,7 +182,7 @@ struct DiscardArguments {
     /// All dead-letters, and messages that are not Comeback's
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
-    /// Maximum number of dead-letters per second
+    /// Maximum number of dead-letters to discard per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
     rate: Pace,
     /// Maximum number of dead-letters to discard
@@ -214,10 +214,10 @@ Examples:
 #[derive(Debug, Args)]
 struct ImportArguments {
     /// File that `comeback dead discard --export` wrote, or - for standard input; an import from standard input cannot
-    /// be continued after it stops
+    /// be resumed if it stops early
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Maximum number of dead-letters per second
+    /// Maximum number of dead-letters to import per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
     rate: Pace,
     /// Show what would be imported without importing it

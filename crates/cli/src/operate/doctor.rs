@@ -1,4 +1,4 @@
-//! `comeback doctor`: runs numbered checks of a deployment and its functions.
+//! `comeback doctor`: runs numbered checks on a deployment and its functions.
 
 use clap::Args;
 use comeback_operate::doctor::checks::number;
@@ -21,7 +21,7 @@ docs/doctor.md describes each check. The doctor changes nothing; with --probe, i
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Check these functions, attached or not, and list only problems of the deployment itself; for a function that
+    /// Check these functions, attached or not, and list only problems with the deployment itself; for a function that
     /// reads SQS directly, check what comeback-sqs needs
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,

@@ -46,7 +46,7 @@ pub(crate) struct PauseArguments {
     /// End the pause automatically after this time, at most 14 days
     #[arg(long = "for", value_name = "DURATION", value_parser = read_length)]
     for_: Option<Duration>,
-    /// Spread the retries over this time once the pause ends [default: as long as the pause, at most 30m]
+    /// Spread the retries over this time once the pause ends [default: the time that the pause lasted, up to 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     #[command(flatten)]
@@ -78,10 +78,11 @@ pub(crate) struct ResumeArguments {
     /// Function, named in the same way as when it was paused
     #[arg(value_name = "FUNCTION")]
     function: Option<FunctionName>,
-    /// End the pause that covers every function; pauses of single functions stay
+    /// End the pause that covers every function; pauses of individual functions stay in force
     #[arg(long)]
     all: bool,
-    /// Spread the retries over this time [default: the spread of the pause, or as long as it lasted, at most 30m]
+    /// Spread the retries over this time [default: the spread set for the pause, or else the time that it lasted, up to
+    /// 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     #[command(flatten)]

@@ -60,7 +60,7 @@ pub(crate) struct RetryArguments {
     /// Spread the retries over this time, at most 11h [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = read_within)]
     within: Option<Duration>,
-    /// Show what would be retried and by when, without requesting it
+    /// Show how many events would be retried and by when, without making the request
     #[arg(long)]
     dry_run: bool,
     /// Follow the retries until all are made; Ctrl-C stops watching, not the retries
@@ -103,7 +103,7 @@ Examples:
 pub(crate) struct CancelArguments {
     #[command(flatten)]
     events: Events,
-    /// Show what would be cancelled and by when, without requesting it
+    /// Show how many events would be cancelled and by when, without making the request
     #[arg(long)]
     dry_run: bool,
     /// Reason, stored with the request and in each dead-letter

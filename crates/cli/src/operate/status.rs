@@ -11,7 +11,7 @@ use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
 use crate::terminal;
 
-/// Time between two refreshes of `--watch`. SQS's counts are up to a minute old anyway.
+/// Time between two refreshes with `--watch`. SQS's counts are up to a minute old anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Clears a terminal, and moves the cursor to its top left.
 const CLEAR: &str = "\x1b[2J\x1b[H";

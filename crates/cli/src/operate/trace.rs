@@ -21,7 +21,7 @@ pub(crate) struct TraceArguments {
     /// The event's key (origin_request_id), or the request id of any of its invocations
     #[arg(value_name = "KEY|REQUEST_ID")]
     id: String,
-    /// Include the function's own log lines of each invocation
+    /// Include the lines that the function itself logged during each invocation
     #[arg(long)]
     logs: bool,
     /// How far back to search

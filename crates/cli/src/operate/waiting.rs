@@ -39,7 +39,7 @@ pub(crate) struct WaitingArguments {
     /// Maximum number of events that --each lists
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// How far back to read the log [default: as long as an event can wait]
+    /// How far back to read the log [default: the longest time that an event can wait]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     since: Option<Duration>,
     #[command(flatten)]

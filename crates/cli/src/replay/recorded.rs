@@ -144,8 +144,8 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Creates a message with this body. Its id is the body's request id or, without one, is derived from `number`, the
-    /// number of earlier messages in the event.
+    /// Creates a message with this body. Its id is the body's request id. If the body has none, the id is derived from
+    /// `number`, the number of earlier messages in the event.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -252,7 +252,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns the only message, and true if its times are assumed.
+    /// Parses a file that must contain exactly one message. Returns the message, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

@@ -1,4 +1,4 @@
-//! Tests of `comeback replay FILE…` and `comeback replay --shift-to-now FILE`.
+//! Tests for `comeback replay FILE…` and `comeback replay --shift-to-now FILE`.
 
 use serde_json::Value;
 

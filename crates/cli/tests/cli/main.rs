@@ -1,4 +1,4 @@
-//! Tests of the compiled `comeback` command: what it prints, the files it writes, and its exit codes.
+//! Tests for the compiled `comeback` command: what it prints, the files it writes, and its exit codes.
 
 mod event_files;
 mod json;

@@ -97,7 +97,7 @@ fn the_scale_table_begins_with_the_retries_of_todays_run() {
     assert_eq!((shown.len(), &shown[2]), (measured.len(), &measured[2]), "retries of 1,000 events");
 }
 
-/// Arguments of the `comeback` commands under a heading of `docs/limits-and-costs.md`.
+/// Arguments of the `comeback` commands under a heading in `docs/limits-and-costs.md`.
 fn documented_commands(heading: &str) -> Vec<String> {
     let page = read("docs/limits-and-costs.md");
     let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect("the section is there");

@@ -1,5 +1,5 @@
-//! Tests of `comeback plan`: its output, pictures and refusals. For speed, the outages are short, and the goals allow
-//! so much time that only the longest cap is simulated.
+//! Tests for `comeback plan`: its output, its pictures and its error messages. For speed, the outages are short, and
+//! the goals allow so much time that only the longest cap is simulated.
 
 use serde_json::Value;
 

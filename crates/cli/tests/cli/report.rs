@@ -1,4 +1,4 @@
-//! Tests of `comeback simulate --report`: the text of the report, and the errors for refused arguments.
+//! Tests for `comeback simulate --report`: the text of the report, and the errors for refused arguments.
 //! `tests/tests/report_page.rs` tests how the report looks.
 
 use std::path::Path;

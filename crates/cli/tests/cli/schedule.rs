@@ -1,4 +1,4 @@
-//! Tests of `comeback schedule`: what it prints, and the files it writes.
+//! Tests for `comeback schedule`: what it prints, and the files it writes.
 
 use std::path::Path;
 

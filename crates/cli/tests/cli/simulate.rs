@@ -1,4 +1,4 @@
-//! Tests of `comeback simulate`: what it prints, and its exit codes.
+//! Tests for `comeback simulate`: what it prints, and its exit codes.
 
 use serde_json::Value;
 

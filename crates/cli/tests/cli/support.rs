@@ -36,19 +36,20 @@ pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
     child.wait_with_output().expect("the command ends")
 }
 
-/// Standard output of a run that must succeed.
+/// Runs `comeback` with this command line, and returns its standard output. The run must succeed.
 pub(crate) fn printed(line: &str) -> String {
     let output = comeback(line);
     assert!(output.status.success(), "{line}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Parsed standard output of a run with `--json` that must succeed.
+/// Runs `comeback` with this command line and `--json`, and returns the parsed standard output. The run must succeed.
 pub(crate) fn json(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
 }
 
-/// Exit code and standard error of a run that must print nothing else.
+/// Runs `comeback` with this command line, and returns its exit code and standard error. The run must leave standard
+/// output empty.
 pub(crate) fn failed(line: &str) -> (i32, String) {
     let output = comeback(line);
     assert_eq!(output.stdout, b"", "{line}: {output:?}");

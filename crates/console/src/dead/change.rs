@@ -202,7 +202,7 @@ impl Change {
 /// A command line to copy from the page.
 struct Command {
     line: String,
-    /// True if the command selects exactly the dead-letters of the plan.
+    /// True if the command selects exactly the dead-letters in the plan.
     is_exact: bool,
 }
 
@@ -223,7 +223,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
                 [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
             let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));
             let own: Vec<(String, &str)> = own.collect();
-            // All dead-letters of a group match the scan's filter. The group's own flags replace the filter's flags of
+            // All dead-letters in a group match the scan's filter. The group's own flags replace the filter's flags of
             // the same name, because a flag must not appear twice.
             let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
             let others: Vec<String> =

@@ -1,4 +1,4 @@
-//! The page of one dead-letter: its entry in the snapshot and, on request, the dead-letter itself, read again from the
+//! The page for one dead-letter: its entry in the snapshot and, on request, the dead-letter itself, read again from the
 //! queue.
 
 use std::rc::Rc;

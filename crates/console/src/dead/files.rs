@@ -34,7 +34,7 @@ use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Bytes of a download that are held in memory at a time.
+/// Maximum number of bytes that a download reads from its file at a time.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -106,7 +106,7 @@ async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     Ok((StatusCode::OK, headers, Body::from_stream(pieces)).into_response())
 }
 
-/// Stores an uploaded file and redirects to the plan of its import. Nothing is imported until the operator agrees.
+/// Stores an uploaded file and redirects to the plan for importing it. Nothing is imported until the operator agrees.
 async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
     let mut parts = Multipart::from_request(visit.take_request(), &())

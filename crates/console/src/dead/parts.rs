@@ -25,7 +25,8 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action at `path`.
+/// Reserves the dead-letter queue for the action at `path`, and returns the reservation. Fails if another action has
+/// reserved the queue.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";
@@ -33,7 +34,7 @@ pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
 }
 
 /// Performs an action that reads the dead-letter queue, and redirects to the page that shows the action's progress. If
-/// the form is sent twice, the action is performed only once.
+/// its form is submitted twice, the action is performed only once.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,

@@ -79,7 +79,8 @@ impl Dead {
         })
     }
 
-    /// Reserves the queue for the action at `path`; `None` if another action has reserved it.
+    /// Reserves the dead-letter queue for the action at `path`. Returns the reservation, or `None` if another action
+    /// has reserved the queue.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
         if self.under_way.borrow().is_some() {
             return None;

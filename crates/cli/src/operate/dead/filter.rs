@@ -10,7 +10,7 @@ use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 
-/// Flags of a [`Filter`].
+/// Command-line flags that describe a [`Filter`].
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
 pub(crate) struct FilterFlags {
@@ -20,13 +20,13 @@ pub(crate) struct FilterFlags {
     /// Function; without a qualifier, any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     target: Option<FunctionName>,
-    /// Glob for the error's whole type, its class name or its simple name
+    /// Glob that the error's full type, its class name or its simple name must match
     #[arg(long, value_name = "GLOB")]
     error: Option<String>,
-    /// Dead-lettered longer ago than this
+    /// Dead-lettered more than this long ago
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     older: Option<Duration>,
-    /// Dead-lettered more recently than this
+    /// Dead-lettered less than this long ago
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     newer: Option<Duration>,
     /// Number of retries: '>5', '>=5', '<5', '<=5' or '5'
