@@ -67,9 +67,9 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Creates an exponential backoff with any growth factor. With a `factor` below 2, the waits grow more slowly than
-    /// by doubling; with one above 2, faster. The ceiling of the nth wait is min(cap, base · factorⁿ⁻¹), rounded to a
-    /// whole number of the backoff's [ticks](Self::with_tick).
+    /// Creates an exponential backoff with any growth factor. With a `factor` below 2, the ceilings grow more slowly
+    /// than if they doubled; above 2, they grow faster. The ceiling of the nth wait is min(cap, base · factorⁿ⁻¹),
+    /// rounded to a whole number of the backoff's [ticks](Self::with_tick).
     ///
     /// # Errors
     ///

@@ -41,7 +41,8 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// Returns the chart's tooltips, one for each period of time. A tooltip gives the count on every line.
+/// Returns the chart's tooltips, one for each period of time. Each tooltip gives the period's count for every line in
+/// the chart.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {

@@ -1,4 +1,4 @@
-//! Tests for the list of subcommands, and for the tip for a flag or file that belongs to another subcommand.
+//! Tests for the list of subcommands, and for the tip about a flag or file that belongs to another subcommand.
 
 use crate::support::*;
 
