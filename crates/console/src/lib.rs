@@ -14,7 +14,7 @@
 //! | `forms` | the forms for changes, except changes to dead-letters |
 //! | `draw` | helpers for the macros in `templates/layout.html`, which draw the output of commands |
 //! | `work` | performs changes in the background, each only once |
-//! | `progress` | the page of a change that is being performed |
+//! | `progress` | the page for a change in progress |
 //! | `response` | pages as responses, with markup and control characters escaped |
 //! | `start` | opens the browser, and prints another sign-in URL when Enter is pressed |
 //! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |

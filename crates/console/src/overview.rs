@@ -1,5 +1,5 @@
 //! The first page: the numbers of waiting events, due events and dead-letters; the functions, worst first; and charts
-//! of the last few hours.
+//! for the last few hours.
 
 use askama::Template;
 use axum::Router;
@@ -45,7 +45,7 @@ struct Overview {
     /// Name of each open pause, and the path of the page for ending it.
     pauses: Vec<(String, String)>,
     functions: Waiting<Table>,
-    /// Charts of the last few hours; empty if CloudWatch has no data.
+    /// Charts for the last few hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
 }
 
@@ -90,15 +90,16 @@ struct Row {
     error: String,
     spark: Spark,
     back: Text,
-    /// Path of the plan to retry the function's events now; `None` if no event is waiting, if all are due soon, or if
-    /// the function is paused.
+    /// Path of the page that plans to retry the function's events now; `None` if no event is waiting, if all are due
+    /// soon, or if the function is paused.
     retry: Option<String>,
-    /// The button *Pause* or *Resume*, and its path; `None` if the pause also covers other functions.
+    /// The label of the *Pause* or *Resume* button, and the path that the button links to; `None` if the function's
+    /// pause also covers other functions.
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours. Each time step has a bar for failures above the middle and a bar for
-/// retries below it.
+/// A small chart of a function's last three hours. For each period, a bar above the middle line shows the failures, and
+/// a bar below it shows the retries.
 struct Spark {
     bars: Vec<Bar>,
     words: String,
@@ -260,7 +261,7 @@ impl Row {
         }
     }
 
-    /// Shows the button *Resume* for a paused function, but only if an open pause covers that function alone.
+    /// Shows the *Resume* button for a paused function, but only if an open pause covers that function alone.
     fn resume_if(&mut self, open: &[(String, String)]) {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);
@@ -299,7 +300,7 @@ fn state_class(state: State) -> &'static str {
     }
 }
 
-/// The time until the last of a function's waiting events is due, as text.
+/// Returns text that says when the last of a function's waiting events is due.
 fn back(state: &FunctionState<'_>, now: Timestamp) -> Text {
     match state.back_by {
         _ if state.waiting == 0 => Text::default(),

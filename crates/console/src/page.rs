@@ -145,7 +145,7 @@ impl Visit {
         self.request.uri().path()
     }
 
-    /// A percent-decoded segment of the request's path, such as an id. Segments are counted from 1.
+    /// Returns a percent-decoded segment of the request's path, such as an id. Segments are counted from 1.
     pub(super) fn segment(&self, number: usize) -> String {
         let segment = self.path().split('/').nth(number).unwrap_or_default();
         percent_decode_str(segment).decode_utf8_lossy().into_owned()
@@ -182,8 +182,8 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page with the title `title`. `at` is the time when the page's figures were read; `None` if the
-    /// page does not refresh its figures.
+    /// Creates the frame for a page with the title `title`. `at` is the time when the page's figures were read; `None`
+    /// if the page does not refresh its figures.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -217,8 +217,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// The value of the first field with this name; `None` if the field is empty or missing. If a form has a button
-    /// followed by a text field of the same name, this is the button's value.
+    /// Returns the value of the first field with this name, or `None` if the field is empty or missing. If a form has a
+    /// button followed by a text field of the same name, this is the button's value.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -230,13 +230,14 @@ impl Fields {
         values.filter(|value| !value.is_empty())
     }
 
-    /// Refuses a form that lacks one of these fields.
+    /// Returns the values of these fields. Fails if the form lacks one of them.
     pub(super) fn required<const N: usize>(&self, names: [&str; N]) -> Result<[&str; N], Problem> {
         let values: Vec<&str> = names.iter().filter_map(|name| self.get(name)).collect();
         values.try_into().map_err(|_| Problem::incomplete())
     }
 
-    /// The value of a field, parsed by `read`; `None` if the field is empty. The error begins with the field's label.
+    /// Returns the value of a field, parsed by `read`, or `None` if the field is empty. The error begins with the
+    /// field's label.
     pub(super) fn read<T>(
         &self,
         name: &str,
@@ -284,7 +285,8 @@ pub(super) struct Frame {
     pub(super) refreshes: bool,
     /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
     counts: Option<Counts>,
-    /// A line about each change that is in progress or has just ended, except the change that this page is about.
+    /// Notifications about the changes that are in progress or have just ended, except the change that this page is
+    /// about.
     pub(super) toasts: Vec<Toast>,
     /// The bar that controls the demonstration, at the top of each page; `None` for a real deployment.
     pub(super) demo: Option<Bar>,

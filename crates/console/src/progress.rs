@@ -1,4 +1,4 @@
-//! The page of a change that is being performed: its progress, its result, and a Stop button.
+//! The page for a change that is in progress: its progress so far, its result, and a Stop button.
 
 use std::rc::Rc;
 

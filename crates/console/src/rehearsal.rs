@@ -50,7 +50,7 @@ pub(super) struct LabResults {
     pub(super) recommended: Option<Recommended>,
 }
 
-/// The latest simulation of each browser tab, the newest last.
+/// The latest simulation run in each browser tab, newest last.
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 

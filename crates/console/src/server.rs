@@ -122,7 +122,8 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks the rules for every request: a local host name, the method (GET or POST) and, for POST, the form's origin.
+/// Checks that a request follows the rules for all requests: it names a local host, its method is GET or POST and, for
+/// POST, the form comes from this server.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {
@@ -158,8 +159,8 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page at `host`, a host and port. Browsers send the page's origin with every
-/// form.
+/// Returns true if a form was sent from a page of this server. `host` is the host and port that the request names.
+/// Browsers send the page's origin with every form.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

@@ -1,4 +1,4 @@
-//! The page of waiting events: a chart by due time, groups by function and error, and a list of the events.
+//! The page for waiting events: a chart by due time, groups by function and error, and a list of the events.
 
 use askama::Template;
 use axum::Router;
@@ -30,7 +30,7 @@ use crate::search::{Searched, searched};
 
 /// Maximum number of events on one page of the list.
 const A_PAGE: usize = 50;
-/// Colours of the functions in the chart. The last colour is for all other functions together.
+/// Colours for the functions in the chart. The last colour is for all other functions together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 pub(super) fn routes() -> Router<Console> {

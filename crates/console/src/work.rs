@@ -17,7 +17,7 @@ use crate::response::{encoded, go_to};
 
 /// Maximum number of finished changes that still have a page.
 const KEPT: usize = 20;
-/// Time for which every page shows a line about a successful change.
+/// How long every page shows a notification about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +44,12 @@ impl Question {
     }
 }
 
-/// The output and questions of a change that is being performed, kept for the change's page.
+/// Output and progress of a change, for the page that shows them. Also holds the operator's consent to the change.
 #[derive(Debug, Default)]
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
     progress: Cell<Option<Progress>>,
-    /// Digest of the question that the operator has answered with yes; `None` once that answer has been used.
+    /// Digest of the question to which the operator has answered yes; `None` once that answer has been used.
     agreed: RefCell<Option<String>>,
     /// True if the change was not made, because the operator has not confirmed its current plan.
     is_plan_new: Cell<bool>,
@@ -80,7 +80,7 @@ impl PageScreen {
         self.is_plan_new.get()
     }
 
-    /// Progress of the current step, such as `7/2,000 dead-letters`; `None` when no step is in progress.
+    /// Returns the progress of the current step, such as `7/2,000 dead-letters`, or `None` when no step is in progress.
     pub(super) fn progress(&self) -> Option<String> {
         let Progress { done, of, unit } = self.progress.get().filter(|it| it.of != Some(it.done))?;
         let of = of.map(|of| format!("/{}", grouped(of))).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Follow for PageScreen {
     }
 }
 
-/// A change that is being performed or has finished.
+/// A change that is in progress or has finished.
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: Summary,
@@ -109,7 +109,7 @@ pub(super) struct Work {
     is_seen: Cell<bool>,
 }
 
-/// A line about a change, shown at the edge of every page except the change's own.
+/// A one-line notification about a change, shown at the edge of every page except the change's own.
 #[derive(Clone, Debug)]
 pub(super) struct Toast {
     pub(super) path: String,
@@ -119,7 +119,7 @@ pub(super) struct Toast {
 }
 
 impl Work {
-    /// Result of the change; `None` while it is being performed.
+    /// Returns the result of the change, or `None` while the change is in progress.
     pub(super) fn result(&self) -> Option<&Result<(), Failure>> {
         self.ended.get().map(|(result, _)| result)
     }
@@ -136,14 +136,14 @@ impl Work {
         self.is_seen.set(self.has_ended());
     }
 
-    /// The line about the change; `None` if the operator has seen the result, or if the change succeeded more than
-    /// [`TOAST_FOR`] ago.
+    /// Returns the notification about the change, or `None` if the operator has seen the result or if the change
+    /// succeeded more than [`TOAST_FOR`] ago.
     fn toast(&self, path: String) -> Option<Toast> {
         let (state, tone) = match self.ended.get() {
             _ if self.is_seen.get() => return None,
             Some((Ok(()), at)) if at.elapsed() > TOAST_FOR => return None,
             Some((Ok(()), _)) => ("done".to_owned(), "good"),
-            // The line about a failure stays until the operator has seen the result.
+            // The notification about a failure stays until the operator has seen the result.
             Some((Err(_), _)) => ("failed".to_owned(), "bad"),
             None => (self.screen.progress().unwrap_or_else(|| "in progress".into()), ""),
         };
@@ -156,12 +156,12 @@ impl Work {
     }
 }
 
-/// Returns the failure to show after a task has panicked. The panic's message was printed on the terminal.
+/// Returns the failure to show after a task has panicked. The panic's message has already been printed to the terminal.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
 
-/// Texts for the page of a change that is being performed.
+/// Texts for the page of a change in progress.
 pub(super) struct Summary {
     pub(super) title: String,
     /// The command line that makes the same change; empty if no command does.
@@ -172,7 +172,7 @@ pub(super) struct Summary {
     pub(super) next: &'static str,
     /// Name of the file that the change writes, for download; `None` if it writes no file.
     pub(super) file: Option<String>,
-    /// Digest of the question that the operator has answered with yes; empty for a change without a question.
+    /// Digest of the question to which the operator has answered yes; empty for a change without a question.
     pub(super) agreed: String,
 }
 
@@ -195,8 +195,8 @@ pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }
 
-/// The changes that this server is performing or has performed, each under the one-time id of its form. The latest
-/// change is last.
+/// The changes that this server is making or has made, each under the one-time id of its form. The latest change is
+/// last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,

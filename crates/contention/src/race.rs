@@ -35,7 +35,7 @@ pub struct Write {
 pub(crate) const HOP_MEAN_MS: f64 = 10.0;
 pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
 
-/// Source of a run's random numbers. Each draw names its client, so that a test can give each client its own stream.
+/// Source of random numbers for a run. Each draw names its client, so that a test can give each client its own stream.
 pub(crate) trait Draws {
     /// Draws the travel time of one message, in ms.
     fn hop(&mut self, client: u32) -> f64;
@@ -44,7 +44,7 @@ pub(crate) trait Draws {
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
-/// Random numbers of one run. The numbers do not depend on the thread that simulates the run.
+/// Random numbers for one run. The numbers do not depend on the thread that simulates the run.
 #[derive(Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 

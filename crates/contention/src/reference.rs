@@ -80,20 +80,21 @@ const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 pub(crate) struct CPython(Mt);
 
 impl CPython {
-    /// Seeds the generator as `random.seed(seed)` does. The key consists of the seed's 32-bit words, least significant
-    /// first.
+    /// Seeds the generator as Python's `random.seed(seed)` does. The key consists of the seed's 32-bit words, least
+    /// significant first.
     pub(crate) fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })
     }
 
-    /// Like `random.random()`: 53 random bits from two draws.
+    /// Draws a number from 0 to 1 (exclusive), exactly as Python's `random.random` does: 53 random bits from two draws.
     fn random(&mut self) -> f64 {
         let (high, low) = (self.0.next_u32() >> 5, self.0.next_u32() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Like `random.normalvariate(mean, deviation)`: Kinderman and Monahan's ratio of uniform deviates.
+    /// Draws a normally distributed number, exactly as Python's `random.normalvariate` does: Kinderman and Monahan's
+    /// ratio of uniform deviates.
     fn normalvariate(&mut self, mean: f64, deviation: f64) -> f64 {
         loop {
             let u1 = self.random();
@@ -111,7 +112,7 @@ impl Draws for CPython {
         self.normalvariate(HOP_MEAN_MS, HOP_DEVIATION_MS).abs()
     }
 
-    /// Like `random.uniform(low, high)`.
+    /// Draws a number uniformly from `low` to `high`, exactly as Python's `random.uniform` does.
     fn uniform(&mut self, _client: u32, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random()
     }

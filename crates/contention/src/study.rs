@@ -35,7 +35,7 @@ pub struct Study {
 /// The results of a study. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The means for each [`Point`] of the study, in the order of the points.
+    /// The mean results of the runs at each [`Point`] of the study, in the order of the points.
     pub cells: Vec<Cell>,
 }
 
@@ -63,8 +63,9 @@ pub struct Cell {
 
 impl Study {
     /// Checks the points, and creates a study of them. If `reference` is true, all runs of a [`Point`] share one random
-    /// stream. The report then equals, to the last digit, the output of a Python program that implements the published
-    /// model and uses the same seed. If `reference` is false, each run has its own stream.
+    /// stream. The report then equals, to the last digit, the output of a Python program that uses the same seed and
+    /// implements the model from AWS's article "Exponential Backoff And Jitter". If `reference` is false, each run has
+    /// its own stream.
     ///
     /// # Errors
     ///
@@ -81,8 +82,8 @@ impl Study {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point on rayon's threads. The report does not depend on the number of threads. Calls `progress` from
-    /// time to time with the work done since the last such call.
+    /// Simulates every [`Point`] of the study on rayon's threads. The report does not depend on the number of threads.
+    /// Calls `progress` from time to time with the amount of work done since the previous call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;

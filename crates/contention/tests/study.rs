@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use comeback_contention::{Point, Report, Strategy, Study, writes};
 
-/// The published model's means at 190 clients, in the order of [`Strategy::ALL`]: time in ms, and number of calls. The
-/// standard errors are at most 0.35 %.
+/// Published mean results for 190 clients, in the order of [`Strategy::ALL`]: time in ms, and number of calls. The
+/// standard errors are at most 0.35%.
 const PUBLISHED: [(f64, f64); 5] =
     [(3_538.0, 8_004.0), (101_374.0, 5_168.0), (9_424.0, 1_760.0), (7_477.0, 1_772.0), (7_875.0, 2_434.0)];
 const PUBLISHED_ERROR: f64 = 0.0035;
@@ -19,8 +19,8 @@ fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 
-/// Figures must be within 2 % of the published means; all standard errors are much smaller.
-/// `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
+/// Figures must be within 2% of the published means; all standard errors are much smaller. `tests/repository/golden.rs`
+/// compares the reference mode with the published model digit by digit.
 #[test]
 fn figures_agree_with_published_ones() {
     let report = report(points(&[190], 2_500), 11, false);

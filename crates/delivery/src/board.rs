@@ -18,7 +18,7 @@ pub(crate) struct Board<E, R> {
     limits: Limits,
     /// Entries without an outcome, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// Entries that may be sent now, the lowest index first. At most one entry of each lane is ready.
+    /// Entries that may be sent now, the lowest index first. At most one entry in each lane is ready.
     ready: BTreeSet<usize>,
     /// Halves of calls that the service refused as a whole. Each half is sent as a separate call.
     halves: VecDeque<Vec<usize>>,
@@ -68,7 +68,7 @@ enum Place {
     Waiting,
 }
 
-/// The entries of one call, and their indexes in the input.
+/// The entries in one call, and their indexes in the input.
 pub(crate) struct Batch<E> {
     indexes: Vec<usize>,
     is_half: bool,
@@ -125,7 +125,7 @@ impl<E, R> Board<E, R> {
         self.tracks.insert(index, Track { entry, size, lane, calls: 0, free: 0, place, error: None });
     }
 
-    /// Number of entries without an outcome.
+    /// Returns the number of entries without an outcome.
     pub(crate) fn open(&self) -> usize {
         self.tracks.len()
     }
@@ -146,7 +146,8 @@ impl<E, R> Board<E, R> {
 
     /// Takes the next batch, of at most `most` entries. Each half of a refused call is a separate batch. Usually,
     /// halves come after all other batches, because one bad entry must not hold up the rest. If the service may be
-    /// refusing every entry, halves come first, because the responses to them show whether it is.
+    /// refusing every entry, halves come first, because the responses to them show whether the service refuses
+    /// everything.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -185,7 +186,7 @@ impl<E, R> Board<E, R> {
     }
 }
 
-/// Methods that choose the entries of the next call.
+/// Methods that choose the entries for the next call.
 impl<E, R> Board<E, R> {
     /// Chooses the next batch from the entries that are ready, in the order of the input, and returns their indexes. A
     /// batch is complete when it is full or when the next entry does not fit, so any two successive batches together
@@ -232,7 +233,7 @@ impl<E, R> Board<E, R> {
         self.ready.extend(first);
     }
 
-    /// Returns the failed entries that were overtaken: the same call delivered a later entry of the same lane.
+    /// Returns the failed entries that were overtaken: the same call delivered a later entry in the same lane.
     fn overtaken(&self, answers: &[(usize, EntryAnswer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {
@@ -249,13 +250,14 @@ impl<E, R> Board<E, R> {
 
 /// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
-    /// Settles every entry as failed at the deadline. Nothing more is sent, and calls under way are not awaited.
+    /// Settles every entry that has no outcome yet as failed, because the deadline has passed. Nothing more is sent,
+    /// and calls in flight are not awaited.
     pub(crate) fn stop(&mut self) {
         self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
         self.leave_all(|_| true, EntryError::Stopped);
     }
 
-    /// Settles every entry as failed, because the delivery's future was dropped.
+    /// Settles every entry that has no outcome yet as failed, because the delivery's future was dropped.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_| true, EntryError::Interrupted);
     }
@@ -265,7 +267,7 @@ impl<E, R> Board<E, R> {
         self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }
 
-    /// Settles an entry as failed. The entries behind it in its lane fail too, unless only the lane's last entry
+    /// Settles an entry as failed. The entries behind it in its lane fail too, unless only the last entry in the lane
     /// matters.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {

@@ -40,8 +40,8 @@ pub use size::Attributes;
 pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for these tables. Each [`Table`] names its key attributes. The client's own retries are switched
-    /// off.
+    /// Creates a sender for these tables. Each [`Table`] names its key attributes. The client's own retries are
+    /// switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         let tables = tables.into_iter().collect();
         Self::over(BatchWriteItem { client, tables }, tokio::time::sleep)
@@ -113,12 +113,12 @@ impl Operation for BatchWriteItem {
         DYNAMODB
     }
 
-    /// Size of the item as DynamoDB stores it, in bytes.
+    /// Size of the item in bytes, as DynamoDB stores it.
     fn size(&self, write: &Write) -> usize {
         size::stored(write.attributes())
     }
 
-    /// Size of the write as JSON in a call, in bytes.
+    /// Size of the write in bytes, when it is sent as JSON in a call.
     fn size_in_call(&self, write: &Write) -> usize {
         size::sent(&write.table, write.attributes())
     }
@@ -157,7 +157,7 @@ impl Operation for BatchWriteItem {
     }
 }
 
-/// Returns the answer for one write. DynamoDB gives no reason for an unprocessed write. The usual reason is throttling,
+/// Returns the result for one write. DynamoDB gives no reason for an unprocessed write. The usual reason is throttling,
 /// so the write counts as throttled.
 fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> EntryAnswer {
     if unprocessed.contains(key) {
@@ -224,7 +224,8 @@ mod tests {
 
     type Bodies = Arc<Mutex<Vec<String>>>;
 
-    /// Makes an operation whose calls all get this HTTP response. Also returns the bodies of its requests.
+    /// Creates an operation whose calls all get this HTTP response. Also returns a list that collects the bodies of its
+    /// requests.
     fn answering(status: u16, answer: &Value) -> (BatchWriteItem, Bodies) {
         let bodies = Bodies::default();
         let (seen, answer) = (bodies.clone(), answer.to_string());

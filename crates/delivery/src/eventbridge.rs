@@ -1,6 +1,6 @@
 //! EventBridge: `PutEvents`.
 //!
-//! If a response is lost, the events of the call are sent again, and the bus may receive them twice.
+//! If a response is lost, the events in the call are sent again, and the bus may receive them twice.
 
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
@@ -30,7 +30,7 @@ use crate::operation::{EntryAnswer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutEvents, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender. Each event goes to the bus that it names, or to the default bus if it names none. The client's
+    /// Creates a sender. Each event goes to the bus that it names, or to the default bus if it names none. The client's
     /// own retries are switched off.
     pub fn new(client: Client) -> Self {
         Self::over(PutEvents { client }, tokio::time::sleep)
@@ -64,7 +64,7 @@ impl Operation for PutEvents {
 
     /// Size of an event in bytes: its source, detail type, detail and resources, and 14 bytes for its time, if it has
     /// one.
-    /// Source: EventBridge user guide, "Calculating PutEvents event entry size".
+    /// Source: EventBridge User Guide, "Calculating PutEvents event entry size".
     fn size(&self, event: &PutEventsRequestEntry) -> usize {
         let texts = [event.source(), event.detail_type(), event.detail()];
         let texts: usize = texts.into_iter().flatten().map(str::len).sum();

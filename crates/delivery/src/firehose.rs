@@ -1,7 +1,7 @@
 //! Data Firehose: `PutRecordBatch`.
 //!
 //! Firehose puts nothing between records: end each record with a delimiter, such as a newline. If a response is lost,
-//! the records of the call are sent again and may arrive twice.
+//! the records in the call are sent again and may arrive twice.
 
 use aws_sdk_firehose::Client;
 use aws_sdk_firehose::types::Record;
@@ -25,7 +25,7 @@ use crate::operation::{EntryAnswer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutRecordBatch, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for the Firehose stream with this name. The client's own retries are switched off.
+    /// Creates a sender for the Firehose stream with this name. The client's own retries are switched off.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecordBatch { client, stream: stream.into() }, tokio::time::sleep)
     }

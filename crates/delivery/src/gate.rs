@@ -23,12 +23,12 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Seconds from the beginning of one call to the next, after the first call that the service throttled. The value
-/// applies if the service throttled all of that call; if it throttled only part, the time is shorter in proportion.
+/// Seconds between the starts of two calls, after the first call that the service throttled. The value applies if the
+/// service throttled all of that call; if it throttled only part, the time is shorter in proportion.
 const FIRST: f64 = 0.1;
-/// The longest gap between calls. A service that accepts fewer than one call per 5 s is considered down.
+/// The longest gap between calls, in seconds. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;
-/// A delivery waits in steps of at most this length, and checks its deadline after each step.
+/// A delivery sleeps for at most this long at a time, and checks its deadline after each sleep.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// The shortest gap between calls, in seconds. Timers are not precise enough for a shorter gap.
 const SHORTEST: f64 = 0.001;
@@ -59,7 +59,8 @@ pub(crate) struct Pass {
 }
 
 impl Gate {
-    /// Makes a gate for at most `concurrency` calls at a time. `most` is the service's limit on entries per call.
+    /// Creates a gate that lets at most `concurrency` calls run at a time. `most` is the service's limit on entries per
+    /// call.
     pub(crate) fn new(concurrency: usize, most: usize) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
@@ -100,7 +101,7 @@ pub(crate) struct Pace {
     most: usize,
     /// Number of entries in the next call; fractional, because it grows by a factor.
     size: f64,
-    /// Seconds from the beginning of one call to the next; 0 if the calls are not spaced.
+    /// Seconds between the starts of two successive calls; 0 if the calls are not spaced.
     gap: f64,
     /// Estimate of the pace that the service allows, in seconds per entry, made after a throttled call. `None` if there
     /// is no estimate.
@@ -135,13 +136,14 @@ impl Pace {
         self.round
     }
 
-    /// Time from the beginning of the last call to the next: the [gap](Self::gap), or half of it if `is_hasty` is true.
+    /// Returns the time between the start of the last call and the start of the next: the [gap](Self::gap), or half of
+    /// it if `is_hasty` is true.
     fn next_gap(&self) -> Duration {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
     /// Returns how long to sleep before checking again; zero if the next call to the service may begin now. `gone` is
-    /// the time for which that call has waited already.
+    /// the time that this call has already waited.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -167,7 +169,7 @@ impl Pace {
     /// of the entries, and throttled the others.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
-            // The call began before the rate fell, so its answer says nothing about the new rate.
+            // The call began before the rate fell, so its response says nothing about the new rate.
         } else if taken < entries {
             self.fall(entries, taken);
         } else if self.gap > 0.0 {
@@ -220,8 +222,7 @@ impl Pace {
         }
     }
 
-    /// Sets the time between the beginnings of two calls so that, on average, one entry is sent every `an_entry`
-    /// seconds.
+    /// Sets the time between the starts of two calls so that, on average, one entry is sent every `an_entry` seconds.
     fn space(&mut self, an_entry: f64) {
         self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }
@@ -267,7 +268,7 @@ mod tests {
         pace.take(0.5);
         assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(50), 20));
         pace.take(0.1);
-        // The service accepted only 2 of the 20 entries of this call.
+        // The service accepted only 2 of the 20 entries in this call.
         assert_eq!(pace.size(), 2);
         let an_entry = pace.gap / 2.0;
         assert!((0.015..0.025).contains(&an_entry), "{an_entry}");

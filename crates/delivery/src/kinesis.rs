@@ -1,8 +1,8 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
 //! Kinesis does not preserve the order of the records in a call, and a record that is sent again arrives after the
-//! other records of its call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If a response is
-//! lost, the records of the call are sent again, and may be in the stream twice.
+//! other records in its call. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. If a response is
+//! lost, the records in the call are sent again, and may be in the stream twice.
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
@@ -27,7 +27,7 @@ use crate::operation::{EntryAnswer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for the stream with this name or ARN. The client's own retries are switched off.
+    /// Creates a sender for the stream with this name or ARN. The client's own retries are switched off.
     ///
     /// A record may be up to 10 MiB if the stream's maximum record size allows it. By default, a stream accepts records
     /// of up to 1 MiB. If one record is larger, the stream refuses the whole call, and the sender sends the records

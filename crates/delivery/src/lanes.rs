@@ -15,7 +15,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Makes a lane from the parts of its name, such as a table and a key. Lanes with equal parts are the same lane.
+    /// Creates a lane from the parts of its name, such as a table and a key. Lanes with equal parts are the same lane.
     pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut name = Vec::new();
         for part in parts {
@@ -25,16 +25,16 @@ impl Lane {
         Self { name: name.into(), together: false, last_wins: false }
     }
 
-    /// Allows several entries of this lane in one call, for a service that keeps their order. Even so, only one call at
-    /// a time carries entries of the lane. If the service accepts a later entry but not an earlier one, the sender
-    /// gives up on the earlier entry ([`EntryError::Overtaken`](crate::EntryError::Overtaken)) and on the entries
-    /// behind it.
+    /// Allows several entries in this lane to be sent in one call, for a service that keeps their order. Even so, only
+    /// one call at a time carries entries in the lane. If the service accepts a later entry but not an earlier one, the
+    /// sender gives up on the earlier entry ([`EntryError::Overtaken`](crate::EntryError::Overtaken)) and on the
+    /// entries behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }
     }
 
-    /// Declares that only the last entry of the lane matters. When the sender gives up on an entry, it still sends the
+    /// Declares that only the last entry in the lane matters. When the sender gives up on an entry, it still sends the
     /// entries behind it.
     #[must_use]
     pub fn last_wins(self) -> Self {
@@ -42,8 +42,8 @@ impl Lane {
     }
 }
 
-/// The entries of each lane that have no outcome yet, in order. With [`remembering`](Self::remembering), giving up on
-/// an entry closes its lane to entries added later.
+/// For each lane, its entries without an outcome, in order. With [`remembering`](Self::remembering), giving up on an
+/// entry closes its lane to entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
@@ -57,7 +57,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// Adds an entry to the end of its lane. Returns true if every earlier entry of the lane already has an outcome.
+    /// Adds an entry to the end of its lane. Returns true if every earlier entry in the lane already has an outcome.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);

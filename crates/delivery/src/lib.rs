@@ -4,7 +4,7 @@
     doc = "Sends any number of entries through a batch API with partial failure."
 )]
 //!
-//! # Limits of each service
+//! # Limits for each service
 //!
 //! Build a sender once per queue, table, stream or bus, and use it for any number of deliveries.
 //!
@@ -31,22 +31,22 @@
 //!   bad entry among *n* takes about 2 · log₂ *n* calls. If all *n* entries are bad, finding them takes 2 · *n* − 1
 //!   calls. Halves are sent without a wait, and do not use up retries.
 //! - **If every entry is refused, the delivery ends.** Every entry is handed back ([`EntryError::Halted`]) if the
-//!   service has accepted nothing and has refused six whole calls, at least two of them halves, with the same code. If
-//!   at most 50 entries are left, the sender tries each of them instead.
-//! - **Partial throttling does not use up retries.** If the service throttles some entries of a call and accepts
+//!   service has accepted nothing and has refused six calls in full with the same code, and at least two of these were
+//!   halves of earlier calls. If at most 50 entries are left, the sender tries each of them instead.
+//! - **Partial throttling does not use up retries.** If the service throttles some entries in a call and accepts
 //!   others, the throttled entries are sent again in calls of about the accepted size.
 //! - **Batches are full.** Without lanes or failures, a delivery makes at most 3 · max(⌈entries / count⌉, ⌈bytes /
 //!   limit⌉) + 1 calls, each within every limit. An entry that is too large for any call is returned before anything is
 //!   sent.
 //! - **Order.** Receipts are in the order of the input. Calls run concurrently, so entries may arrive in any order.
-//!   Only the entries of one [`Lane`] keep their order. A lane is a FIFO queue's message group, or a DynamoDB item.
+//!   Only the entries in one [`Lane`] keep their order. A lane is a FIFO queue's message group, or a DynamoDB item.
 //! - **No entry is logged.** Spans, errors and their `Debug` forms contain only numbers and the service's codes.
 //!   However, the message of a [`ServiceError`] comes from the service, and may quote an entry.
 //!
 //! # Files
 //!
 //! A [`Sender`] is an [`Operation`] together with settings, such as its [`Retries`]. In a delivery, `board` chooses the
-//! entries of each call, and `run` makes the calls.
+//! entries for each call, and `run` makes the calls.
 //!
 //! | file | holds |
 //! |---|---|
@@ -58,9 +58,9 @@
 //! | `board` | the state of each entry; packing entries into calls, and deciding on retries |
 //! | `lanes` | [`Lane`]: entries that keep their order |
 //! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], the error that it returns |
-//! | `limits` | [`Limits`](limits::Limits): the limits of every service |
+//! | `limits` | [`Limits`](limits::Limits): the limits for every service |
 //! | `retries` | [`Retries`]: the number of retries, and the waits before them |
-//! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`EntryError`] |
+//! | `outcome` | [`Delivered`], [`Undelivered`], which holds each entry that is [`Left`], with its [`EntryError`] |
 //! | `classify` | AWS SDK errors as [`ServiceError`]s, and code that the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 

@@ -1,6 +1,6 @@
 //! Each service's limits on calls and entries.
 
-/// Limits on one call and on one entry. Bytes are counted as the service counts them.
+/// Limits on one call and on one entry. Sizes are in bytes, as the service counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of entries in a call; at least 1.
@@ -14,27 +14,27 @@ pub struct Limits {
 const KIB: usize = 1_024;
 const MIB: usize = 1_024 * KIB;
 
-/// Limits of `SendMessageBatch`. Sizes include bodies and attributes. The limit in bytes is the same for a message and
-/// for a batch. Source: SQS developer guide, "Message quotas": 1 MiB since August 2025.
+/// Limits for `SendMessageBatch`. Sizes include bodies and attributes. The limit in bytes is the same for a message and
+/// for a batch. Source: SQS Developer Guide, "Message quotas": 1 MiB since August 2025.
 pub const SQS_SEND: Limits = Limits { entries: 10, bytes: MIB, entry_bytes: MIB };
 
-/// Limits of `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`. These calls carry no payload, so only the number
-/// of entries is limited. Source: SQS API reference.
+/// Limits for `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`. These calls carry no payload, so only the number
+/// of entries is limited. Source: SQS API Reference.
 pub const SQS_RECEIPTS: Limits = Limits { entries: 10, bytes: usize::MAX, entry_bytes: usize::MAX };
 
-/// Limits of `BatchWriteItem`. Source: DynamoDB API reference (25 requests, 16 MB in all, 400 KB per item; MB and KB
+/// Limits for `BatchWriteItem`. Source: DynamoDB API Reference (25 requests, 16 MB in all, 400 KB per item; MB and KB
 /// are binary units).
 pub const DYNAMODB: Limits = Limits { entries: 25, bytes: 16 * MIB, entry_bytes: 400 * KIB };
 
-/// Limits of `PutRecords`. Sizes include partition keys, and the data before base64 encoding. Source: Kinesis Data
-/// Streams API reference (500 records, 10 MiB in all, 10 MiB per record). A stream accepts 1 MiB per record until its
+/// Limits for `PutRecords`. Sizes include partition keys, and the data before base64 encoding. Source: Kinesis Data
+/// Streams API Reference (500 records, 10 MiB in all, 10 MiB per record). A stream accepts 1 MiB per record until its
 /// own maximum is raised. Former limits: 5 MiB in all, 1 MiB per record.
 pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes: 10 * MIB };
 
-/// Limits of `PutRecordBatch`. Sizes are those of the data before base64 encoding. Source: Firehose API reference (500
+/// Limits for `PutRecordBatch`. Sizes are those of the data before base64 encoding. Source: Firehose API Reference (500
 /// records, 4 MiB in all, 1,000 KiB per record).
 pub const FIREHOSE: Limits = Limits { entries: 500, bytes: 4 * MIB, entry_bytes: 1_000 * KIB };
 
-/// Limits of `PutEvents`. An event and a call have the same limit in bytes. Source: EventBridge API reference (10
+/// Limits for `PutEvents`. An event and a call have the same limit in bytes. Source: EventBridge API Reference (10
 /// events, *less than* 1 MB in all; 256 KB before January 2026).
 pub const EVENTBRIDGE: Limits = Limits { entries: 10, bytes: MIB - 1, entry_bytes: MIB - 1 };

@@ -9,22 +9,23 @@ use crate::limits::Limits;
 /// The result of sending one entry: the service's receipt, or an error.
 pub type EntryAnswer<R = ()> = Result<R, ServiceError>;
 
-/// A batch API of a service. A sender packs entries into calls of the API, and retries failed entries.
+/// A service's batch API. A sender packs entries into calls to the API, and retries failed entries.
 pub trait Operation {
-    /// One item of a batch, such as a message or a record.
+    /// One item in a batch, such as a message or a record.
     type Entry;
 
     /// The data that the service returns for an accepted entry, such as a message's id; `()` if the service returns no
     /// data.
     type Receipt;
 
-    /// The limits on an API call. They must not change while a sender uses the operation.
+    /// Returns the limits on an API call. They must not change while a sender uses the operation.
     fn limits(&self) -> Limits;
 
-    /// Size of an entry in bytes, as the service counts them.
+    /// Returns the size of an entry in bytes, as the service counts it.
     fn size(&self, entry: &Self::Entry) -> usize;
 
-    /// Size of an entry in bytes, as counted towards the limit of a call. The default is [`size`](Self::size).
+    /// Returns the size of an entry in bytes, as counted towards the limit on a call's size. The default is
+    /// [`size`](Self::size).
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
     }
@@ -47,8 +48,8 @@ pub trait Operation {
     /// Makes one API call with these entries: at least one, within the limits, and no two from the same lane (unless
     /// the lane is [`together`](Lane::together)).
     ///
-    /// Returns an answer for each entry, in order. If the list is too short, the entries at the end count as
-    /// unanswered. For an unanswered entry in the middle, return [`ServiceError::no_answer`].
+    /// Returns a result for each entry, in order. If the list is too short, the entries at the end count as unanswered.
+    /// For an unanswered entry in the middle, return [`ServiceError::no_answer`].
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ pub struct ServiceError {
     /// The pause that the service requested, if any. The sender starts no call during the pause, but waits at most 5 s
     /// longer than it would have waited without the request.
     pub retry_after: Option<Duration>,
-    /// True if it is certain that only some entries of the call caused the refusal.
+    /// True if it is certain that only some entries in the call caused the refusal.
     pub(crate) is_of_some: bool,
 }
 
@@ -98,7 +99,7 @@ pub enum ErrorKind {
     /// The queue, table, stream, bus or function does not exist. If a whole call fails for this reason, the delivery
     /// ends.
     Missing,
-    /// The request exceeds a size limit of the service. A call with several entries is sent again in halves.
+    /// The request exceeds one of the service's size limits. A call with several entries is sent again in halves.
     TooLarge,
     /// The operation panicked, which is a bug. The entry may have arrived.
     Panicked,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::operation::{Operation, ServiceError};
 
-/// Result of a delivery in which every entry was delivered.
+/// The result of a delivery in which every entry was delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered<R = ()> {
     /// The service's receipt for each entry, in the order of the input.
@@ -16,7 +16,7 @@ pub struct Delivered<R = ()> {
     pub retries: u64,
 }
 
-/// Error of a delivery in which some entries were not delivered. Holds the undelivered entries, each with its own
+/// The error for a delivery in which some entries were not delivered. Holds the undelivered entries, each with its own
 /// error, in the order of the input.
 ///
 /// The error can be logged: its `Display` and `Debug` forms do not contain any entries.
@@ -62,14 +62,14 @@ pub struct Left<E> {
     pub calls: u64,
 }
 
-/// The error of an entry that was not delivered.
+/// The reason why an entry was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntryError {
     /// The entry is over the service's size limit, and was not sent.
     #[error("too large: {size} bytes, the limit is {limit}")]
     TooLarge {
-        /// Size of the entry in bytes, as the service counts them.
+        /// Size of the entry in bytes, as the service counts it.
         size: usize,
         /// The size limit that the entry exceeds, in bytes.
         limit: usize,
@@ -85,12 +85,12 @@ pub enum EntryError {
     /// `None` if the entry was never sent.
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
-    /// The future of [`Sender::batcher`](crate::Sender::batcher) was dropped. Contains the entry's last error, if any.
-    /// A call that was under way may have delivered the entry.
+    /// The future from [`Sender::batcher`](crate::Sender::batcher) was dropped. Contains the entry's last error, if
+    /// any. A call in flight may have delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// The deadline of [`Sender::send_until`](crate::Sender::send_until) passed while a call with the entry was under
-    /// way, so the entry may have arrived.
+    /// The deadline passed to [`Sender::send_until`](crate::Sender::send_until) expired while a call with the entry was
+    /// in flight, so the entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
     /// A call with other entries failed with this error and ended the delivery before this entry could be sent, or sent
@@ -98,11 +98,11 @@ pub enum EntryError {
     /// not exist; a service that refuses every entry; or failures of every call until the retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),
-    /// An earlier entry of the same [`Lane`](crate::Lane) was not delivered, so this entry was not sent, or not sent
+    /// An earlier entry in the same [`Lane`](crate::Lane) was not delivered, so this entry was not sent, or not sent
     /// again.
     #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
-    /// The entry failed, and the service accepted a later entry of the same [`Lane`](crate::Lane) in the same call. If
+    /// The entry failed, and the service accepted a later entry in the same [`Lane`](crate::Lane) in the same call. If
     /// this entry were sent again, it would arrive out of order.
     #[error("failed, although a later entry of its group was delivered: {0}")]
     Overtaken(ServiceError),

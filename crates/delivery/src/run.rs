@@ -114,8 +114,8 @@ enum Next<E, R> {
     End,
 }
 
-/// A finished call: its batch, the [`Pass`] that allowed it, and what the service returned: a result for each entry, or
-/// one error for the whole call.
+/// A finished call: its batch, the [`Pass`] that allowed it, and the service's result for each entry, or its one error
+/// for the whole call.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryAnswer<R>>, ServiceError>);
 
 /// Everything that the loop awaits.
@@ -179,7 +179,7 @@ where
         if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
     }
 
-    /// Gives up this delivery's place at the gate, so that another delivery of the same sender can take it.
+    /// Gives up this delivery's place at the gate, so that another delivery by the same sender can take it.
     fn give_up_turn(&mut self) {
         self.entering.set(Fuse::terminated());
     }

@@ -24,12 +24,12 @@ pub struct Sender<O, S> {
 
 type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 
-/// Default number of concurrent calls of one sender.
+/// Default number of concurrent calls per sender.
 const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Makes a sender for an operation. To wait, the sender calls `sleep`, for example `tokio::time::sleep`. Each
-    /// adapter, such as the one for SQS, has a `new` function that calls `over`.
+    /// Creates a sender for an operation. To wait, the sender calls `sleep`, for example `tokio::time::sleep`. The
+    /// `new` function of each adapter, such as the one for SQS, calls `over`.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             gate: Arc::new(Gate::new(CONCURRENCY, operation.limits().entries)),
@@ -54,7 +54,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { retries, ..self }
     }
 
-    /// Sets the maximum number of concurrent calls, across all deliveries of this sender and of clones made from it
+    /// Sets the maximum number of concurrent calls, across all deliveries by this sender and by clones made from it
     /// afterwards. The default is 4.
     ///
     /// # Panics

@@ -1,6 +1,6 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
-//! On a FIFO queue (its name ends in `.fifo`), the messages of one group are sent one at a time, in the order of the
+//! On a FIFO queue (its name ends in `.fifo`), the messages in one group are sent one at a time, in the order of the
 //! input. When the sender gives up on a message, it also gives up on the messages behind it in the group. A message
 //! without a group is rejected without being sent. A message with a deduplication id arrives only once, even if it is
 //! sent again because a response was lost. A standard queue does not keep messages in order, and a message that is sent
@@ -24,15 +24,15 @@ use crate::operation::{EntryAnswer, ErrorKind, Operation, ServiceError};
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 
 impl Sender {
-    /// Makes a sender for the queue at this URL. The client's own retries are switched off.
+    /// Creates a sender for the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
-    /// Like [`new`](Self::new), except that one call may carry up to ten messages of the same group of a FIFO queue.
+    /// Like [`new`](Self::new), except that one call may carry up to ten messages in the same group on a FIFO queue.
     /// SQS keeps them in order.
     ///
-    /// If SQS refuses a message but accepts a later one of its group, the refused message is handed back
+    /// If SQS refuses a message but accepts a later one in its group, the refused message is handed back
     /// ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), because it would now arrive out of order. The group's
     /// later messages that SQS has not accepted are handed back too. By contrast, a sender from [`new`](Self::new)
     /// sends a failed message again while the rest of the group waits.
@@ -51,7 +51,7 @@ impl Sender {
 pub struct SendMessages {
     queue: QueueClient,
     fifo: bool,
-    /// True if messages of one group may share a call.
+    /// True if messages in one group may share a call.
     together: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct SendMessages {
 pub struct SqsReceipt {
     /// The id that SQS gave the message.
     pub message_id: String,
-    /// A number that rises with each message of a group. `None` on a standard queue.
+    /// A number that increases with each message in a group. `None` on a standard queue.
     pub sequence_number: Option<String>,
 }
 
@@ -72,7 +72,7 @@ pub struct Message {
     pub body: String,
     /// Attributes by name, at most ten. They count towards the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
-    /// Group of the message. Required on a FIFO queue, where messages of one group keep their order. On a standard
+    /// The message's group. Required on a FIFO queue, where messages in one group keep their order. On a standard
     /// queue, SQS treats each group as a tenant, and shares the queue fairly among the groups.
     pub group_id: Option<String>,
     /// Deduplication id, for a FIFO queue. Not needed if the queue deduplicates by content.
@@ -86,7 +86,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Makes a message with only a body.
+    /// Creates a message with only a body.
     pub fn new(body: impl Into<String>) -> Self {
         Self {
             body: body.into(),
@@ -137,7 +137,7 @@ impl Operation for SendMessages {
         SQS_SEND
     }
 
-    /// Size of a message: its body, and each attribute's name, type and value.
+    /// Returns the size of a message: its body, and each attribute's name, type and value.
     fn size(&self, message: &Message) -> usize {
         let attributes = message.attributes.iter().map(|(name, attribute)| {
             let text = attribute.string_value().map_or(0, str::len);
@@ -189,7 +189,7 @@ impl Operation for SendMessages {
 pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 
 impl VisibilityChanger {
-    /// Makes a sender that changes the visibility timeouts of messages in the queue at this URL. The client's own
+    /// Creates a sender that changes the visibility timeouts of messages in the queue at this URL. The client's own
     /// retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(ChangeVisibility(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
@@ -218,7 +218,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Returns the length of the receipt handle. Any other number would do, because these calls have no limit in bytes.
+    /// Returns the length of the receipt handle. Any other number would do, because these calls have no size limit.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
@@ -250,7 +250,7 @@ impl Operation for ChangeVisibility {
 pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 
 impl Deleter {
-    /// Makes a sender that deletes messages from the queue at this URL. The client's own retries are switched off.
+    /// Creates a sender that deletes messages from the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         Self::over(DeleteMessages(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
@@ -268,7 +268,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Returns the length of the receipt handle. Any other number would do, because these calls have no limit in bytes.
+    /// Returns the length of the receipt handle. Any other number would do, because these calls have no size limit.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }
@@ -353,8 +353,8 @@ mod tests {
 
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-    /// Makes a client whose requests get these responses in turn; the last response repeats. The client's own retries
-    /// are on. Also returns the client's requests.
+    /// Creates a client whose requests get these responses in turn; the last response repeats. The client's own retries
+    /// are enabled. Also returns a list that collects the client's requests.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();

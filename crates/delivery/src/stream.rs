@@ -63,8 +63,8 @@ impl<O: Operation> fmt::Debug for Batcher<O> {
 }
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers the entries of a stream, and yields each outcome as soon as it is known: delivered, or handed back with
-    /// an error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
+    /// Delivers the entries from a stream, and yields each outcome as soon as it is known: delivered, or handed back
+    /// with an error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
     /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without
     /// an outcome) at any time. While this many are open, or while the caller does not take outcomes, the stream is not
@@ -73,11 +73,11 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// An error that ends a delivery, such as a missing permission, hands back the entries that are open at that time
     /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
-    /// sending them is pointless, stop taking outcomes, or end the stream. When the sender gives up on an entry of a
+    /// sending them is pointless, stop taking outcomes, or end the stream. When the sender gives up on an entry in a
     /// [`Lane`](crate::Lane), it also gives up on the rest of the lane, including entries that the stream yields later.
     ///
     /// Calls make no progress while the caller does not poll for outcomes, but they still count towards the sender's
-    /// limit. Do not await another delivery of the same sender between two outcomes; spawn it instead.
+    /// limit. Do not await another delivery by the same sender between two outcomes; spawn it instead.
     ///
     /// Dropping the returned stream of outcomes drops the open entries. To keep the rest of the input stream, pass it
     /// as `&mut`.
@@ -118,7 +118,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
     /// a [stream](Self::send_stream). Up to 64 more entries can be queued; after that, [`Batcher::send`] waits. If the
-    /// future is dropped, each entry is handed back. When the sender gives up on an entry of a [`Lane`](crate::Lane),
+    /// future is dropped, each entry is handed back. When the sender gives up on an entry in a [`Lane`](crate::Lane),
     /// it also gives up on the open entries behind it, but sends entries that are added later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates its whole capacity when it is created.
@@ -145,7 +145,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// Maximum number of entries without an outcome in a stream or batcher.
+    /// Returns the maximum number of entries without an outcome in a stream or batcher.
     pub(crate) fn window(&self) -> usize {
         self.operation.limits().entries.saturating_mul(self.concurrency).saturating_mul(2)
     }
@@ -169,7 +169,7 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// The index of the next entry, and the reply channels of the open entries, by index.
+/// The index of the next entry, and the reply channel for each entry that has no outcome yet, by index.
 type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
 fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {

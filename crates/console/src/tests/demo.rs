@@ -1,4 +1,4 @@
-//! Tests of the buttons in the demonstration's bar.
+//! Tests for the buttons in the demonstration's bar.
 
 use axum::http::StatusCode;
 

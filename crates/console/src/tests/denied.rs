@@ -1,4 +1,4 @@
-//! Tests of the pages for an operator who lacks a permission: each page names the missing permission, and shows
+//! Tests for the pages when the operator lacks a permission: each page names the missing permission, and shows
 //! everything that can be read without it.
 
 use axum::http::StatusCode;
@@ -46,7 +46,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     Setting::of(console).await
 }
 
-/// The operator lacks permission for the API actions `actions`.
+/// Returns a console whose operator lacks permission for the API actions `actions`.
 pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
     let aws = sample().await;
     actions.iter().for_each(|action| aws.deny(action));

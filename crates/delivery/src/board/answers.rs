@@ -1,4 +1,4 @@
-//! Handles a service's responses: each entry of a call is delivered, sent again after a wait, or given up.
+//! Handles a service's responses: each entry in a call is delivered, sent again after a wait, or given up.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -87,7 +87,7 @@ impl<E, R> Board<E, R> {
         self.retry(again, retries)
     }
 
-    /// Handles the refusal of a whole call. The cause may be one entry of the call, or every entry.
+    /// Handles the refusal of a whole call. The cause may be one entry in the call, or every entry.
     fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
         if self.refusals.refused(&error, is_half, self.open()) {
             self.refuse(indexes, &error);
@@ -99,7 +99,7 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Settles these entries as refused, from the last to the first. In the opposite order, the first entry of a lane
+    /// Settles these entries as refused, from the last to the first. In the opposite order, the first entry in a lane
     /// would settle the later ones as [`Behind`](EntryError::Behind).
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
@@ -114,7 +114,7 @@ impl<E, R> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // Entries of the second half wait if their lane also has entries in the first half.
+        // Entries in the second half wait if their lane also has entries in the first half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -157,7 +157,7 @@ impl<E, R> Board<E, R> {
             }
         }
         // Starts with the last entry, so that each entry gets its own error. In the input's order, giving up the first
-        // entry of a lane would settle the others as `Behind`.
+        // entry in a lane would settle the others as `Behind`.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, EntryError::Exhausted(error));
         }
@@ -174,7 +174,7 @@ impl<E, R> Board<E, R> {
     }
 }
 
-/// Returns the first error if the service throttled every entry of a call; otherwise `None`.
+/// Returns the first error if the service throttled every entry in a call; otherwise `None`.
 fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
     let is_throttle =
         |answer: &EntryAnswer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
@@ -185,13 +185,13 @@ fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
 /// would refuse every call.
 const CALLS: u32 = 6;
 /// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call. A
-/// half-size call contains half of the entries of an earlier, refused call.
+/// half-size call contains half of the entries in an earlier, refused call.
 const HALVES: u32 = 2;
 /// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
 /// far. This takes at most twice as many calls as entries.
 const FEW: usize = 50;
 
-/// Counts the calls of a delivery that were refused as a whole. Stops counting once the service accepts an entry.
+/// Counts the calls in a delivery that were refused as a whole. Stops counting once the service accepts an entry.
 #[derive(Default)]
 pub(super) struct Refusals {
     code: Option<String>,
@@ -219,8 +219,8 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry. In that case, the halves into which refused calls were
-    /// split are sent before other entries, because their results show whether it is.
+    /// Returns true if the service may be refusing every entry. In that case, the halves of refused calls are sent
+    /// before other entries, because their results show whether the service refuses everything.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

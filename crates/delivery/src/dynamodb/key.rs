@@ -15,8 +15,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table with this partition key. `name` may be an ARN; if so, the writes must name the table by the same
-    /// ARN.
+    /// Describes an existing table with this partition key and no sort key. `name` may be an ARN; if so, the writes
+    /// must name the table by the same ARN.
     pub fn new(name: impl Into<String>, partition_key: impl Into<String>) -> Self {
         Self { name: name.into(), partition: partition_key.into(), sort: None }
     }

@@ -1,4 +1,4 @@
-//! The two sizes of an item: as stored (at most 400 KB), and as JSON in a call (at most 16 MB for all items of the
+//! The two sizes of an item: as stored (at most 400 KB), and as JSON in a call (at most 16 MB for all items in the
 //! call).
 
 use std::collections::HashMap;
@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// The attributes of an item or a key, by name.
 pub type Attributes = HashMap<String, AttributeValue>;
 
-/// Size of an item as DynamoDB counts it: attribute names and values.
-/// Source: DynamoDB developer guide, "DynamoDB item sizes and formats".
+/// Size of an item as DynamoDB counts it: attribute names and values. Source: DynamoDB Developer Guide, "DynamoDB item
+/// sizes and formats".
 pub(super) fn stored(item: &Attributes) -> usize {
     item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
 }
@@ -45,8 +45,8 @@ fn stored_number(number: &str) -> usize {
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Size of a write as JSON in a call, including the JSON around the write. The result may be slightly too large, but
-/// never too small.
+/// Size of a write when it is sent as JSON in a call, including the JSON around it. The result may be slightly too
+/// large, but is never too small.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`. The table's name is counted for
     // every write, although a call contains it only once for each table.
@@ -93,7 +93,7 @@ fn quoted(text: &str) -> usize {
     2 + text.bytes().map(escaped).sum::<usize>()
 }
 
-/// Size of the bytes as a quoted base64 string.
+/// Size of these bytes as a quoted base64 string.
 fn base64(bytes: &[u8]) -> usize {
     2 + bytes.len().div_ceil(3) * 4
 }

@@ -1,4 +1,4 @@
-//! The seven APIs behind one trait, and the checks to make after each delivery.
+//! A trait for the seven batch APIs that the senders support, and the checks to make after each delivery.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) trait Api: Sized {
     /// Code of a permanent error: if the service returns it for an entry, the sender gives up on the entry. `None` if
     /// the API has no such code.
     const FINAL: Option<&'static str> = None;
-    /// Error code with which the service refuses a whole call because of one entry.
+    /// Error code that the service returns when it refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
     /// True if the sender treats a response without a list of results as if it had received no response.
     const ABSENT_IS_NO_ANSWER: bool = true;

@@ -17,7 +17,8 @@ use tokio::task::JoinHandle;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// The error code of each entry, in the order of the call. The service accepts the entries whose code is `None`.
+    /// The error code for each entry, in the order of the entries in the call. The service accepts the entries whose
+    /// code is `None`.
     Entries(Vec<Option<&'static str>>),
     /// Accepts no entry, and responds with this status and error code.
     Error(u16, &'static str),
@@ -42,7 +43,8 @@ pub(crate) struct Log {
     pub(crate) calls: Vec<Vec<String>>,
     /// The accepted entries, in the order in which they were accepted.
     pub(crate) done: Vec<String>,
-    /// Entries of calls whose responses did not report them as accepted. A caller may send these entries again.
+    /// Entries that were sent in a call whose response did not report them as accepted. A caller may send these entries
+    /// again.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
@@ -70,7 +72,7 @@ impl Service {
         Self { address, log, accepting }
     }
 
-    /// Starts a service that reports success for every entry of every call.
+    /// Starts a service that reports success for every entry in every call.
     pub(crate) async fn obliging() -> Self {
         Self::start(Answer::done).await
     }
@@ -117,7 +119,7 @@ async fn handle<A: FnMut(&Call) -> Answer>(
             Ok(response(status, code, json!({"__type": code, "message": "as asked"}).to_string()))
         }
         Answer::Text(text) => Ok(response(200, "", text)),
-        // The connection is closed without an answer.
+        // The connection is closed without a response.
         Answer::Lost | Answer::Closed => Err(io::Error::other("closed")),
     }
 }
@@ -202,7 +204,7 @@ impl Call {
         }
     }
 
-    /// The response with these error codes for the entries; `None` stands for success.
+    /// Returns the response with these error codes for the entries; `None` stands for success.
     pub(crate) fn answer(&self, codes: &[Option<&str>]) -> Value {
         let failed = codes.iter().filter(|code| code.is_some()).count();
         let results = |done: Value| -> Vec<Value> {
@@ -278,7 +280,8 @@ impl Call {
         (!distinct(names)).then(|| format!("{} names an entry twice", self.operation))
     }
 
-    /// Total size of the entries in bytes, as the service counts it towards the limit of a call.
+    /// Returns the total size of the entries in bytes, as the service counts it towards the limit on the size of a
+    /// call.
     fn total(&self) -> usize {
         let length = |value: &Value| value.as_str().map_or(0, str::len);
         let decoded = |value: &Value| base64::decode(string(value)).expect("base64").len();
