@@ -90,8 +90,8 @@ struct Row {
     error: String,
     spark: Spark,
     back: Text,
-    /// Path of the page that plans to retry the function's events now; `None` if no event is waiting, if all are due
-    /// soon, or if the function is paused.
+    /// Path of the page that shows the plan to retry the function's events now; `None` if no event is waiting, if all
+    /// are due soon, or if the function is paused.
     retry: Option<String>,
     /// The label of the *Pause* or *Resume* button, and the path that the button links to; `None` if the function's
     /// pause also covers other functions.

@@ -190,7 +190,7 @@ impl Visit {
             path: self.request.uri().path().to_owned(),
             deployment: self.console.address.which.to_string(),
             place: self.console.account().map(|account| account.place.clone()),
-            // A page that answers a POST must not refresh, because the browser would send the form again.
+            // A page that responds to a POST must not refresh, because the browser would send the form again.
             age: at
                 .filter(|_| !self.is_form)
                 .map(|at| self.console.now().since(at).as_secs())
@@ -205,7 +205,7 @@ impl Visit {
         }
     }
 
-    /// Path that the demonstration's buttons return to: this page or, if this page answers a POST, the first page.
+    /// Path that the demonstration's buttons return to: this page or, if this page responds to a POST, the first page.
     fn back(&self) -> String {
         let address = self.request.uri().path_and_query().filter(|_| !self.is_form);
         address.map_or_else(|| "/".to_owned(), ToString::to_string)

@@ -108,7 +108,7 @@ impl Simulation {
             tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
         };
         tokio::task::spawn_local(async move {
-            // A stopped simulation has no answer, and no page waits for one.
+            // A stopped simulation has no result, and no page waits for one.
             if let Ok(answer) = work.await {
                 sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
             }

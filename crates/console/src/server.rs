@@ -84,7 +84,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
         .keep_alive(false)
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    // A browser that disconnects or is too slow gets no answer. This is not an error of the server.
+    // A browser that disconnects or is too slow gets no response. This is not an error in the server.
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 

@@ -17,7 +17,7 @@ use crate::response::{encoded, go_to};
 
 /// Maximum number of finished changes that still have a page.
 const KEPT: usize = 20;
-/// How long every page shows a notification about a successful change.
+/// Time during which every page shows a notification about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -93,8 +93,8 @@ impl CPython {
         (f64::from(high) * 67_108_864.0 + f64::from(low)) * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Draws a normally distributed number, exactly as Python's `random.normalvariate` does: Kinderman and Monahan's
-    /// ratio of uniform deviates.
+    /// Draws a normally distributed number exactly as Python's `random.normalvariate` does, with Kinderman and
+    /// Monahan's method (the ratio of uniform deviates).
     fn normalvariate(&mut self, mean: f64, deviation: f64) -> f64 {
         loop {
             let u1 = self.random();

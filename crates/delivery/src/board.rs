@@ -250,14 +250,14 @@ impl<E, R> Board<E, R> {
 
 /// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
-    /// Settles every entry that has no outcome yet as failed, because the deadline has passed. Nothing more is sent,
-    /// and calls in flight are not awaited.
+    /// Gives up on every entry that has no outcome yet, because the deadline has passed. Nothing more is sent, and
+    /// calls in flight are not awaited.
     pub(crate) fn stop(&mut self) {
         self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
         self.leave_all(|_| true, EntryError::Stopped);
     }
 
-    /// Settles every entry that has no outcome yet as failed, because the delivery's future was dropped.
+    /// Gives up on every entry that has no outcome yet, because the delivery's future was dropped.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_| true, EntryError::Interrupted);
     }

@@ -28,7 +28,8 @@ use async_lock::{Semaphore, SemaphoreGuardArc};
 const FIRST: f64 = 0.1;
 /// The longest gap between calls, in seconds. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;
-/// A delivery sleeps for at most this long at a time, and checks its deadline after each sleep.
+/// The longest single sleep of a delivery that waits for its next call. After each sleep, the delivery checks its
+/// deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// The shortest gap between calls, in seconds. Timers are not precise enough for a shorter gap.
 const SHORTEST: f64 = 0.001;
@@ -38,8 +39,8 @@ const STEP: f64 = 1.0 / 16.0;
 /// call by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// Maximum time by which a pause that the service requests may exceed the sender's own next wait. A longer pause is
-/// shortened, because a service could otherwise stop a sender for a day.
+/// A pause that the service requests may be longer than the sender's own next wait by at most this much. A longer pause
+/// is shortened, because a service could otherwise stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
@@ -77,7 +78,7 @@ impl Gate {
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
         loop {
-            // The remaining wait is computed again after each step, because calls under way may have been answered in
+            // The remaining wait is computed again after each step, because responses may have arrived in
             // the meantime.
             let step = self.pace().step(gone);
             if step.is_zero() {

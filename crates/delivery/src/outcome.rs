@@ -89,7 +89,7 @@ pub enum EntryError {
     /// any. A call in flight may have delivered the entry.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
-    /// The deadline passed to [`Sender::send_until`](crate::Sender::send_until) expired while a call with the entry was
+    /// The deadline given to [`Sender::send_until`](crate::Sender::send_until) passed while a call with the entry was
     /// in flight, so the entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,

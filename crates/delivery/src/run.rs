@@ -26,7 +26,7 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) is_wanted: H,
     /// Called before each call. Once it has returned false, no further call starts.
     pub(crate) may_start: M,
-    /// When this future completes, the delivery ends, even if calls are under way.
+    /// When this future completes, the delivery ends, even if calls are in flight.
     pub(crate) deadline: D,
 }
 
@@ -110,7 +110,7 @@ enum Next<E, R> {
     Answered(Answered<E, R>),
     /// These entries have finished waiting.
     Waited(Vec<usize>),
-    /// No call or wait is under way, or the deadline has passed.
+    /// No call is in flight and no entry is waiting, or the deadline has passed.
     End,
 }
 
@@ -155,7 +155,7 @@ where
             return Poll::Ready(Next::Answered(answered));
         }
         if !may_start() {
-            // No further call may start. Waits end now, and calls under way may finish.
+            // No further call may start. Waits end now, and calls in flight may finish.
             self.waits.clear();
             self.give_up_turn();
             return if self.calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };

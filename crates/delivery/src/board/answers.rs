@@ -156,8 +156,8 @@ impl<E, R> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // Starts with the last entry, so that each entry gets its own error. In the input's order, giving up the first
-        // entry in a lane would settle the others as `Behind`.
+        // Starts with the last entry, so that each entry gets its own error. In the input's order, giving up on the
+        // first entry in a lane would settle the others as `Behind`.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, EntryError::Exhausted(error));
         }
