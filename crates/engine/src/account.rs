@@ -20,7 +20,7 @@ use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
 use crate::time::Timestamp;
 
 ladder! {
-    /// The waits before an [`Account`] retries a failed entry of an SQS batch call.
+    /// The waits before an [`Account`] retries a failed entry in an SQS batch call.
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
@@ -51,10 +51,10 @@ const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
 /// The AWS calls that the handler makes.
 ///
-/// The parameter `past_deadline` returns true once it is too late to start an API call. Implementations must check it
-/// before each API call.
+/// Some methods take a function `past_deadline`, which returns true once it is too late to start an API call.
+/// Implementations of these methods must call it before each API call.
 pub trait Account {
-    /// Hides messages on the retry queue, each with its own visibility timeout. Returns one result per message, in
+    /// Hides messages in the retry queue, each with its own visibility timeout. Returns one result per message, in
     /// order; a missing result counts as a failure.
     fn change_visibility(
         &self,
@@ -62,9 +62,9 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a message's target with one asynchronous `Invoke` of exactly `function_arn`, without adding a
-    /// qualifier. If the message has a [trace header](crate::TraceHeader), the invocation joins that trace. Returns the
-    /// request id of the new invocation, or `None` if Lambda's response has none.
+    /// Re-invokes a message's target with one asynchronous `Invoke` call on `function_arn` exactly as it is, without
+    /// adding a qualifier. If the message has a [trace header](crate::TraceHeader), the invocation joins that trace.
+    /// Returns the request id of the new invocation, or `None` if Lambda's response has none.
     fn invoke(
         &self,
         record: &Record,
@@ -109,7 +109,7 @@ pub struct VisibilityChange<'a> {
 /// A message to dead-letter, and the dead-letter that replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLettered<'a> {
-    /// The message on the retry queue.
+    /// The message in the retry queue.
     pub record: &'a Record,
     /// The message to send to the dead-letter queue.
     pub dead_letter: &'a DeadLetter,
@@ -152,7 +152,7 @@ pub enum MoveFailure {
     Unanswered(String),
 }
 
-/// The number of messages in flight on the retry queue, and the time of the count.
+/// A count of the messages in flight in the retry queue, and the time of the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightCount {
     /// SQS's `ApproximateNumberOfMessagesNotVisible`: the messages that are hidden or being handled.
@@ -161,7 +161,7 @@ pub struct InFlightCount {
     pub at: Timestamp,
 }
 
-/// A failed AWS call, or a failed entry of a batch call, as logged.
+/// A failed AWS call, or a failed entry in a batch call, as logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// The error message from the AWS service, or the reason why the service did not respond.
@@ -284,8 +284,8 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Makes a call, and maps the id of each message to its result. The account returns the results in the order of
-    /// `records`. `failed` makes the error for a missing result.
+    /// Makes a call, and maps the id of each message to its result. The account returns the results in the same order
+    /// as `records`. `failed` creates the error for a missing result.
     async fn answers<'r, E>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,

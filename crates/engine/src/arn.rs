@@ -143,7 +143,7 @@ pub fn short_name(arn: &str) -> &str {
     })
 }
 
-/// One entry of `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
+/// One entry in `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
 ///
 /// Each field of an ARN is compared separately, so `*` never matches a `:`. A pattern without a qualifier allows every
 /// version and alias of the function. A pattern with a qualifier allows only that version or alias.
@@ -162,13 +162,13 @@ pub struct FunctionPattern {
     name: WildMatch,
 }
 
-/// The reason for refusing a function pattern, such as an entry of `TARGET_FUNCTIONS`.
+/// The reason for refusing a function pattern, such as an entry in `TARGET_FUNCTIONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// The string is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
     #[error("{}", NotAnArn::Function)]
     NotAFunctionArn,
-    /// An entry of `POLICIES` does not begin with a function ARN or `name[:qualifier]`.
+    /// An entry in `POLICIES` does not begin with a function ARN or `name[:qualifier]`.
     #[error("does not begin with NAME, NAME:QUALIFIER or a function ARN")]
     NotAName,
     /// The pattern has a `*` outside the function's name.
@@ -229,15 +229,15 @@ impl FunctionPattern {
     }
 }
 
-/// Selects the functions that an entry of `POLICIES` applies to.
+/// Selects the functions that an entry in `POLICIES` applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PolicyPattern {
     Arn(FunctionPattern),
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// The retry queue's account and region. A bare name matches only functions there. While this is `None`, it
-        /// matches functions anywhere.
+        /// The retry queue's account and region. A bare name matches only functions there. While this is `None`, a bare
+        /// name matches functions in any account and region.
         home: Option<(String, String)>,
     },
 }

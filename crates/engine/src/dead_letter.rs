@@ -65,7 +65,7 @@ pub enum ReasonCode {
 }
 
 impl ReasonCode {
-    /// Every reason, in the order of the documentation.
+    /// Every reason, in the order in which `docs/what-happens-to.md` lists them.
     pub const ALL: [Self; 11] = [
         Self::MaxRetries,
         Self::MaxAge,

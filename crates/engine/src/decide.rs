@@ -35,7 +35,7 @@
 //!    - `none` is *c*.
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
-//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry of `BACKOFFS`; the last
+//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry in `BACKOFFS`; the last
 //!    entry repeats. The random generator is seeded with the message's id and *n*, or for `decorrelated` with the
 //!    event's key.
 //!
@@ -104,7 +104,7 @@ const SHOWN_CHARACTERS: usize = 256;
 /// by less than this can still be retried.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
-/// may request the same wait for all its events, which must not all come back at once.
+/// may request the same wait for all its events, which must not all be retried at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
@@ -349,15 +349,16 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Draws the backoff. The seed makes each receive of a message draw the same delay. For decorrelated jitter, the
-    /// seed is the event's key, because each draw depends on the draws for the event's earlier messages.
+    /// Draws the backoff. The seed ensures that the same delay is drawn each time a message is received. For
+    /// decorrelated jitter, the seed is the event's key, because each delay depends on the delays drawn for the event's
+    /// earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
             Jitter::Decorrelated => generator(&event.origin_request_id, 0),
             Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
         };
-        // The last entry of `BACKOFFS` repeats.
+        // The last entry in `BACKOFFS` repeats.
         let retry = policy.backoff().retries().map_or(event.retry, |last| event.retry.min(last));
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
@@ -405,8 +406,8 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Returns the time from the end of a pause, `over`, until the last possible retry. A later pause extends
-    /// `MAX_AGE`, but must not change when the events held during this pause come back. The time is therefore computed
-    /// as of the moment at which every handler environment has noticed the end of this pause.
+    /// `MAX_AGE`, but must not change the due times of the events that were held during this pause. The time is
+    /// therefore computed as of the moment at which every handler environment has noticed the end of this pause.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -446,7 +447,7 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// The longest time for which the message may now be hidden if it is to come back before SQS's maximum visibility
+    /// The longest time to hide the message now, so that it becomes visible again before SQS's maximum visibility
     /// timeout ends (rule 10 in the module's documentation).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller

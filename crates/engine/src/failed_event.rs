@@ -1,4 +1,4 @@
-//! A failed event, read from its message on the retry queue.
+//! A failed event, read from its message in the retry queue.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// Lambda delivers a record within minutes. If more time than this has passed, SQS itself must have dead-lettered the
-/// record, and an operator must have moved it back.
+/// Lambda delivers a record within minutes. If more time than this passed between the failure and the delivery, SQS
+/// itself must have dead-lettered the record, and an operator must have moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of characters of a string that are logged. CloudWatch drops lines that are too long.

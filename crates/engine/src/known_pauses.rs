@@ -12,16 +12,17 @@ use crate::seed::generator;
 use crate::time::Timestamp;
 use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 
-/// Time after which the handler warns that an open pause may have been forgotten.
+/// Once a pause has been in effect for longer than this, the handler warns that it may have been forgotten.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
 /// The pauses that a handler environment knows, and the time at which it reads them next. It reads the pauses before
 /// its first batch, and again before the first batch that starts at least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s)
 /// later; this interval is extended by a random amount, up to a quarter of its length. A failed read does not change
-/// the known pauses. After a first failure, the environment reads them again before its next batch. Otherwise, it could
-/// hide messages that an operator has just made visible. After each further failure in a row, it waits longer until the
-/// next read. Until a read has succeeded, it reads the pauses before every batch, and invokes no function.
+/// the known pauses. After the first failed read, the environment reads the pauses again before its next batch.
+/// Otherwise, it could hide messages that an operator has just made visible. After each further failure in a row, it
+/// waits longer before the next read. Until a read has succeeded, it reads the pauses before every batch, and invokes
+/// no function.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time from a successful read of the pauses to the next read; `None` if `PAUSES` is not set.

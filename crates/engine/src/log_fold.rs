@@ -39,7 +39,7 @@ pub struct LogFold<S> {
     keeps_handles: bool,
 }
 
-/// A message that is waiting on the retry queue, according to the log.
+/// A message that is waiting in the retry queue, according to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingMessage {
     /// The key of the message's event.
@@ -56,7 +56,7 @@ pub struct WaitingMessage {
     pub at: Timestamp,
     /// The visibility timeout or delay, in seconds.
     delay: u32,
-    /// The ids with which an operator can make the hidden message visible early. `None` if the newest log line has no
+    /// The ids that an operator needs to make the hidden message visible early. `None` if the newest log line has no
     /// receipt handle, or if the fold does not keep handles.
     pub handle: Option<Box<Handle>>,
 }
@@ -66,7 +66,7 @@ pub struct WaitingMessage {
 pub struct Handle {
     /// SQS's id for the message.
     pub message_id: Box<str>,
-    /// The receipt handle of the message's last receive.
+    /// The receipt handle from the last time that the message was received.
     pub receipt_handle: Box<str>,
 }
 
@@ -110,7 +110,7 @@ pub struct MessageKind {
 /// The state of one message, according to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageState<'f> {
-    /// The message is waiting on the retry queue.
+    /// The message is waiting in the retry queue.
     Waiting(&'f WaitingMessage),
     /// The event was re-invoked or dead-lettered.
     Settled,

@@ -78,7 +78,7 @@ pub struct LoggedEvent<'a> {
     /// The `errorType` of the failed invocation; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Cow<'a, str>>,
-    /// The entry of `POLICIES` that applies to the function; `None` if the stack's policy applies.
+    /// The entry in `POLICIES` that applies to the function; `None` if the stack's policy applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Cow<'a, str>>,
     /// The time that a `RetryAfter` error requested; `None` for any other error.
@@ -136,7 +136,7 @@ impl<'a> LogLine<'a> {
 }
 
 impl BatchReport<'_> {
-    /// Creates a log line for each message of the batch. A copy that was only moved again gets no line.
+    /// Creates a log line for each message in the batch. A copy that was only moved again gets no line.
     pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
         let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
         outcomes.map(move |outcome| LogLine::of(outcome, timestamp))
@@ -144,7 +144,7 @@ impl BatchReport<'_> {
 }
 
 impl<'a> LoggedEvent<'a> {
-    /// Creates the log fields for an event. `policy` is the entry of `POLICIES` that applies to the event's function.
+    /// Creates the log fields for an event. `policy` is the entry in `POLICIES` that applies to the event's function.
     pub fn of(event: &'a FailedEvent<'_>, policy: Option<&'a str>) -> Self {
         let (retry_after, retry_after_ignored) = match &event.directive {
             Some(Directive::RetryAfter(moment)) => (Some(*moment), None),

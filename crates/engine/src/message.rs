@@ -56,7 +56,7 @@ pub(crate) enum Happened {
     /// The result of the call that hides the message before its target is re-invoked or its copy is sent.
     Guarded(Result<(), CallFailure>),
     Moved,
-    /// SQS did not accept the copy, or did not respond. The original stays on the queue, hidden for at least
+    /// SQS did not accept the copy, or did not respond. The original stays in the queue, hidden for at least
     /// `at_least`.
     NotMoved {
         at_least: Duration,
@@ -145,7 +145,7 @@ impl<'a> BatchMessage<'a> {
                 };
                 State::Done(what.with_wait(wait.visibility_timeout, None, answer.err()), location)
             }
-            // Without a guard, the original could come back while its copy is waiting, so it is not copied.
+            // Without a guard, the original could become visible again while its copy is waiting, so it is not copied.
             (State::Move { what, wait }, Happened::Guarded(Err(_))) => State::Wait { what, wait },
             (State::Move { what, wait }, Happened::Moved) => {
                 State::Done(what.with_wait(wait.hop(), wait.not_before, None), Location::Moved)
@@ -181,8 +181,9 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The number of bytes to send for all moves of a waiting message. `u64::MAX` if it must not be moved, because SQS
-    /// would refuse the copy or the message could not be guarded. `None` if it is not waiting.
+    /// Returns the number of bytes to send for all moves of a waiting message. `u64::MAX` if the message must not be
+    /// moved, because SQS would refuse the copy or because the original could not be hidden before the move. `None` if
+    /// the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -10,7 +10,7 @@ use crate::failed_event::{FailedEvent, logged};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message that is hidden for this time or less is not recalled, because it returns soon anyway.
+/// A message that is hidden for this time or less is not made visible early, because it becomes visible soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a message in a batch, with everything that its log line needs.
@@ -32,16 +32,16 @@ pub struct Outcome<'a> {
 /// Where a message is when its batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// The message is on the retry queue, hidden until its wait ends or for as long as SQS allows.
+    /// The message is in the retry queue, hidden until its wait ends or for as long as SQS allows.
     Hidden,
-    /// The message is on the retry queue, hidden because a call may have been accepted. Until it becomes visible again,
+    /// The message is in the retry queue, hidden because a call may have been accepted. Until it becomes visible again,
     /// the event must not be re-invoked or copied.
     Guarded,
-    /// The message is on the retry queue and could not be hidden. It comes back when its current visibility timeout
-    /// ends: the queue's own, or one that the handler set before it tried to re-invoke the function or to move the
-    /// message.
+    /// The message is in the retry queue and could not be hidden. It becomes visible again when its current visibility
+    /// timeout ends: the queue's own, or one that the handler set before it tried to re-invoke the function or to move
+    /// the message.
     NotHidden,
-    /// A delayed copy replaced the message on the retry queue.
+    /// A delayed copy replaced the message in the retry queue.
     Moved,
     /// The event was re-invoked or dead-lettered, so the message is deleted.
     Settled,
@@ -62,8 +62,8 @@ pub enum What {
         /// The operator's retry request that brought the retry forward; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden; the message then comes back when its current visibility
-        /// timeout ends. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden; the message then becomes visible again when its current
+        /// visibility timeout ends. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -73,11 +73,12 @@ pub enum What {
         due: Timestamp,
         /// The visibility timeout of the message, or the delay of its copy.
         delay: u64,
-        /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
+        /// If the message was moved, the time at which the handler will check the moved message again; otherwise
+        /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The error if the message could not be hidden; the message then comes back when its current visibility
-        /// timeout ends. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden; the message then becomes visible again when its current
+        /// visibility timeout ends. `None` if it is hidden or was moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -108,7 +109,8 @@ pub enum What {
         /// The visibility timeout of the message, or the delay of its copy; `None` if the message could not be hidden.
         #[serde(skip_serializing_if = "Option::is_none")]
         delay: Option<u64>,
-        /// If the message was moved, the time when the handler checks the copy again; otherwise `None`.
+        /// If the message was moved, the time at which the handler will check the moved message again; otherwise
+        /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
         /// If the dead-letter could not be sent, the reason for dead-lettering the event; otherwise `None`. The log
@@ -159,11 +161,11 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DueBy {
-    /// The backoff of the function's policy set the due time.
+    /// The due time was set by the backoff in the function's policy.
     Policy,
     /// A `RetryAfter` error that the function returned.
     RetryAfter,
-    /// A pause that is over: the held event comes back within the pause's spread.
+    /// A pause that is over: the held event becomes due within the pause's spread period.
     Pause,
     /// An operator's [retry request](crate::Request).
     RetryNow,
@@ -255,8 +257,8 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle with which an operator can make the message visible early. `None` if the message does not
-    /// stay hidden, becomes visible soon anyway, or must not become visible early.
+    /// The receipt handle that an operator needs to make the message visible early. `None` if the message does not stay
+    /// hidden, becomes visible soon anyway, or must not become visible early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
         let stays = may_return && self.what.delay()? > NOT_RECALLED;
@@ -265,7 +267,7 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// Makes a [`Keep`](Self::Keep) without a delay, which is set later. `due` is when the failed retry was due, and
+    /// Creates a [`Keep`](Self::Keep) without a delay, which is set later. `due` is when the failed retry was due, and
     /// `reason` is the reason for the dead-letter that could not be sent.
     pub(crate) const fn kept(
         cause: Cause,

@@ -16,13 +16,13 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// The document of pauses: the open pauses, the pauses that ended within the last 14 days, and all retry and cancel
-/// requests. Empty by default.
+/// The pauses document: the pauses that have not ended, the pauses that ended within the last 14 days, and all retry
+/// and cancel requests. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    /// The operators' requests in the pauses document: retry requests first, then cancel requests, each in the order of
-    /// the JSON.
+    /// The operators' requests in the pauses document: retry requests first, then cancel requests, each kind in the
+    /// same order as in the JSON.
     requests: Vec<RequestEntry>,
     /// Members of the document that this version does not know, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,
@@ -48,12 +48,12 @@ pub struct Pause {
     pub from: Timestamp,
     /// When the pause ends, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// The spread period: events that become due during the pause come back at random times within this period after
+    /// The spread period: events that become due during the pause are retried at random times within this period after
     /// the end of the pause. Whole seconds, at most [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// The operator who opened the pause; kept only while the pause is open.
+    /// The operator who opened the pause; kept only until the pause ends.
     pub by: Option<String>,
-    /// The reason that the operator gave; kept only while the pause is open.
+    /// The reason that the operator gave; kept only until the pause ends.
     pub why: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Pauses {
         document
     }
 
-    /// Returns the document with the requests that `is_it` selects marked as withdrawn.
+    /// Returns a copy of the document in which the requests selected by `is_it` are marked as withdrawn.
     #[must_use]
     pub fn withdrawn(&self, is_it: impl Fn(&Request) -> bool) -> Self {
         let mut document = self.clone();
@@ -114,7 +114,7 @@ impl Pauses {
         self.requests().filter(move |request| request.kind == kind)
     }
 
-    /// The errors in unreadable entries of `retries` and `cancels`. The handler ignores these entries. Errors in
+    /// The error for each unreadable entry in `retries` and `cancels`. The handler ignores these entries. Errors for
     /// entries that have ended are left out.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         self.requests.iter().filter_map(move |entry| entry.problem(now))
@@ -132,15 +132,15 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Returns the time at which a held message comes back: a random time within `spread` after the end of the pause.
-    /// If too little of `MAX_AGE` is left, the message comes back sooner. `None` if the end of the pause is not set.
+    /// Returns the time at which a held event becomes due: a random time within `spread` of the end of the pause. If
+    /// too little of `MAX_AGE` is left, the event becomes due sooner. `None` if the end of the pause is not set.
     /// `first_id` is the id that the message had when it was first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// Returns the pause with its end set to `end`. Events that become due during the pause come back within `spread`
-    /// after its end.
+    /// Returns the pause with its end set to `end`. Events that become due during the pause are retried within `spread`
+    /// of its end.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -253,8 +253,8 @@ impl Pauses {
     }
 }
 
-/// Returns the entries of a list of requests; none for `null`. Any other value is returned as a single unreadable
-/// entry.
+/// Returns the entries in a JSON list of requests, or no entries for `null`. Any other value is returned as a single
+/// unreadable entry.
 fn entries(raw: &RawValue, kind: RequestKind) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
@@ -303,8 +303,8 @@ impl<'a> Wire<'a> {
 /// Source: "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
-/// Error for a document of pauses that is longer than [`LONGEST_PAUSES`], even after every entry that may be dropped
-/// has been dropped.
+/// Error for a pauses document that is longer than [`LONGEST_PAUSES`], even after every entry that may be dropped has
+/// been dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
@@ -346,7 +346,8 @@ impl Pauses {
         self.requests.len() < before
     }
 
-    /// Drops entries that have no effect, and merges ended pauses of the same target that overlap or adjoin.
+    /// Returns the document without entries that have no effect, and with ended pauses for the same target merged if
+    /// they overlap or adjoin.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
@@ -375,8 +376,7 @@ impl Pause {
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges `other` into this pause. Events that became due during either pause come back within the spread of the
-    /// pause that ended later.
+    /// Merges `other` into this pause. The merged pause has the end and the spread of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

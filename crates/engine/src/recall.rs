@@ -1,4 +1,4 @@
-//! Recalls: which waiting messages an operator's request brings back early, and when each of them is then due.
+//! Recalls: which waiting messages an operator's request makes visible early, and when each of them is then due.
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
 //! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can make the message
@@ -6,8 +6,8 @@
 //! changes the visibility timeout of a later receive. Three rules therefore keep recalls safe:
 //!
 //! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
-//! - A message that returns within a minute is not recalled. A handler may already have received it again, and hidden
-//!   it before making a call.
+//! - A message that becomes visible within a minute anyway is not recalled. A handler may already have received it
+//!   again, and hidden it before making a call.
 //! - After each log line, a message is recalled only once: for the earliest entry in the pauses document that applies
 //!   to it. A handler may have received the recalled message and crashed after its call, without writing a newer line.
 //!   That handler hid the message before its call, and the message must stay hidden.
@@ -26,17 +26,18 @@ use crate::timing::longest_between_reads;
 /// A hidden message that becomes visible within this time anyway is not recalled, i.e. not made visible early.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum time gained by a recall. A message that would gain less is not recalled: it might even return later,
-/// because the clocks of the handler and of the operator may each be off by 5 s, and calls take a while.
+/// Minimum time gained by a recall, i.e. by making a message visible early. A message that would gain less is not
+/// recalled: it might even become visible later, because the clocks of the handler and of the operator may each be off
+/// by 5 s, and calls take a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
-/// An entry in the pauses document because of which waiting messages are recalled, i.e. made visible early.
+/// An entry in the pauses document that causes waiting messages to be recalled, i.e. made visible early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
     /// A request to retry or cancel waiting events. The messages of cancelled events become visible at once, because a
     /// cancelled event has no due time.
     Request(&'p Request),
-    /// A pause that has ended. The events that were held during the pause return to the handler.
+    /// A pause that has ended. The events that were held during the pause become due.
     Resume(&'p Pause),
 }
 
@@ -50,10 +51,10 @@ pub enum Written {
     Resume(PauseTarget, Timestamp),
 }
 
-/// The reason for not recalling a message.
+/// The reason for not recalling a message, i.e. not making it visible early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
-    /// The entry of the pauses document does not apply to the message's event.
+    /// The entry in the pauses document does not apply to the message's event.
     NotCovered,
     /// The event's function asked for the wait with a `RetryAfter`. A retry request ends such a wait only if it names
     /// the event's key, and this request does not.
@@ -62,16 +63,16 @@ pub enum NotRecalled {
     LastRetry,
     /// The event's function is paused.
     Paused,
-    /// The event was held during a pause, and returns when the pause ends or within the pause's spread.
+    /// The event was held during a pause, and becomes due when the pause ends or within the pause's spread.
     Returning,
     /// Lambda may have accepted the event's last re-invocation, so the event must not be re-invoked again for about an
     /// hour.
     Unanswered,
-    /// An earlier entry in the pauses document recalled the message, or could have recalled it.
+    /// An earlier entry in the pauses document already made the message visible early, or may have done so.
     Before,
-    /// The message returns soon anyway: within two minutes, or only a little later than its new due time.
+    /// The message becomes visible soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
-    /// The message was moved (sent again with a delay), so it has no handle yet. The message returns within 15 minutes.
+    /// The message was moved (sent again with a delay), so it has no handle yet. It becomes visible within 15 minutes.
     Moved,
 }
 
@@ -80,7 +81,7 @@ pub enum NotRecalled {
 pub struct Rules<'p> {
     /// The handler's policies.
     pub policies: &'p Policies,
-    /// The pauses document, including the entry that recalls messages.
+    /// The pauses document, including the entry that causes messages to be recalled.
     pub pauses: &'p Pauses,
 }
 
@@ -103,7 +104,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// Returns the time from which handlers act on this entry of the pauses document: the time of the request, or the
+    /// Returns the time from which handlers act on this entry in the pauses document: the time of the request, or the
     /// time at which the pause ended.
     pub const fn at(&self) -> Timestamp {
         match self {
@@ -125,7 +126,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// Returns the time from which handlers act on this entry of the pauses document: the time of the request, or the
+    /// Returns the time from which handlers act on this entry in the pauses document: the time of the request, or the
     /// time at which the pause ended.
     pub fn at(self) -> Timestamp {
         match self {
@@ -134,7 +135,7 @@ impl Recall<'_> {
         }
     }
 
-    /// Returns the time at which this entry of the pauses document makes a message's retry due. To recall the message,
+    /// Returns the time at which this entry in the pauses document makes a message's retry due. To recall the message,
     /// the operator changes its visibility timeout so that the message becomes visible at that time.
     ///
     /// # Errors
@@ -171,8 +172,9 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Checks that this entry applies to a message, and that the message's newest log line may have been written before
-    /// the handler read the entry. The result does not change with time.
+    /// Returns `Ok` if this entry applies to a message, and the message's newest log line may have been written before
+    /// the handler read the entry. Otherwise, returns the reason for not recalling the message. The result does not
+    /// change with time.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -207,7 +209,7 @@ impl Recall<'_> {
         matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }
 
-    /// Returns the time at which this entry of the pauses document makes a message's retry due. For the copy of a moved
+    /// Returns the time at which this entry in the pauses document makes a message's retry due. For the copy of a moved
     /// message, the handler draws a different time, and hides the copy until then.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {

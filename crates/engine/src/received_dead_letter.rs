@@ -14,7 +14,7 @@ use crate::json::{id, non_empty_text, object, present};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// The kinds of messages that may be on the dead-letter queue.
+/// The kinds of messages that may be in the dead-letter queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadLetterKind {
     /// A dead-letter whose event was parsed.
@@ -124,7 +124,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         }))
     }
 
-    /// Reads an invocation record that the handler or SQS put on the dead-letter queue unchanged.
+    /// Reads an invocation record that the handler or SQS sent to the dead-letter queue unchanged.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
         let event = comeback_envelope::open(failure.request_payload).ok();
         let retries_made = event.as_ref().map(Event::attempt);

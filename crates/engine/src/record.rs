@@ -14,18 +14,18 @@ use crate::time::Timestamp;
 pub struct Record {
     /// SQS's id for the message, which is the same on every receive.
     pub message_id: String,
-    /// The handle of this receive. A later receive makes the handle stale.
+    /// The receipt handle from this receive. A later receive makes it stale.
     pub receipt_handle: String,
     /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count may be inexact. For a moved message, it
-    /// includes the receives of its original and of earlier copies.
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count may be inexact. For a moved message, the
+    /// count also covers its original and earlier copies.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,
     /// SQS's `ApproximateFirstReceiveTimestamp`; for a moved message, the timestamp of its original.
     pub first_receive: Timestamp,
-    /// Data about the original of a moved message; `None` if the message was never moved.
+    /// Data about the original message that this moved message is a copy of; `None` if the message was never moved.
     pub moved: Option<Moved>,
     /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has no such
     /// header.
@@ -116,19 +116,18 @@ const LONGEST_ID: usize = 100;
 /// re-invocation for longer than this either.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// Data about the original of a moved message.
+/// Data about the original message that a moved message is a copy of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// SQS's id for the original.
+    /// SQS's id for the original message, which the moved message is a copy of.
     pub message_id: String,
-    /// The `SentTimestamp` of the original message, which the moved message is a copy of. It is never later than the
-    /// copy's own `SentTimestamp`.
+    /// The `SentTimestamp` of the original message. It is never later than the copy's own `SentTimestamp`.
     pub sent: Timestamp,
     /// When the original was first received. A time outside the range from the original's `SentTimestamp` to the moved
     /// message's is replaced by the nearer end of the range.
     pub first_receive: Timestamp,
-    /// The number of times that the original and its earlier copies were received, not counting receives at which a
-    /// copy's wait merely continued; at least 1.
+    /// The number of times that the original and its earlier copies were received; at least 1. A receive that only
+    /// continues a copy's wait does not count.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,

@@ -12,8 +12,8 @@ pub struct BatchReport<'a> {
     pub batch: &'a BatchEvent,
     /// The reason for keeping the whole batch untouched; `None` if the batch was handled.
     pub kept_whole: Option<MissingMessageId>,
-    /// The outcomes, in the order of the batch. If the batch contains a message twice, only the later delivery has an
-    /// outcome.
+    /// The outcomes, in the same order as the messages in the batch. If the batch contains a message twice, only the
+    /// later delivery has an outcome.
     pub outcomes: Vec<Outcome<'a>>,
     /// Counts of moved messages.
     pub moves: Moves,
@@ -32,15 +32,15 @@ pub struct BatchReport<'a> {
 pub enum PausesRead {
     /// The handler read the pauses.
     Known {
-        /// Pauses that have been open for over 24 hours, and may have been forgotten.
+        /// Pauses that have been in effect for over 24 hours and may have been forgotten.
         long: Vec<Pause>,
-        /// The errors in unreadable entries of `retries` and `cancels`. These entries are ignored.
+        /// The error for each unreadable entry in `retries` and `cancels`. These entries are ignored.
         unreadable_requests: Vec<String>,
     },
-    /// The read failed. The pauses from the last successful read still apply.
+    /// The pauses could not be read. The pauses from the last successful read still apply.
     AsBefore(CallFailure),
-    /// The read failed, and so did every earlier read by this handler environment. Any function may be paused, so no
-    /// function is invoked, and no event is dead-lettered because of its age.
+    /// The pauses could not be read, neither now nor earlier in this handler environment. Any function might be paused,
+    /// so no function is invoked, and no event is dead-lettered because of its age.
     Unknown(CallFailure),
 }
 

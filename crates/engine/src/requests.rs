@@ -25,14 +25,14 @@ pub const MOST_KEYS: usize = 20;
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestKind {
-    /// Retry waiting events now. The request is an entry of `retries` in the pauses document.
+    /// Retry waiting events now. The request is an entry in `retries` in the pauses document.
     Retry,
-    /// Dead-letter waiting events. The request is an entry of `cancels` in the pauses document.
+    /// Dead-letter waiting events. The request is an entry in `cancels` in the pauses document.
     Cancel,
 }
 
 impl RequestKind {
-    /// `retry` or `cancel`, as the subcommands of `comeback` are called.
+    /// The name of the `comeback` subcommand that makes such a request: `retry` or `cancel`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -141,7 +141,8 @@ pub(crate) struct RequestEntry {
     pub(crate) end: Option<Timestamp>,
 }
 
-/// The part of an entry that every version can read.
+/// The part of a request's JSON that every version of Comeback can read: when the request was made, in seconds since
+/// the epoch.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -183,8 +184,8 @@ impl RequestEntry {
         Self { kind, text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Converts a request to an entry in the pauses document. The request's time is rounded up to a whole second, so
-    /// that the request also covers failures from the same second.
+    /// Converts a request into an entry for the pauses document. The request's time is rounded up to a whole second, so
+    /// that the request also covers failures in the same second.
     pub(crate) fn of(request: &Request) -> Self {
         let is_retry = request.kind == RequestKind::Retry;
         debug_assert!(is_retry || request.within.is_zero(), "BUG: a cancel takes no time");

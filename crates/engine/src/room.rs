@@ -7,13 +7,13 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between two counts by one environment. SQS's own count of messages in flight may be a minute old.
-/// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
+/// Minimum time between an environment's counts of the messages in flight. SQS's own count may be a minute old. Source:
+/// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
 /// An environment counts the messages in flight again once it may hide fewer messages than this (the size of a batch).
 const LOW: u64 = 10;
 
-/// The number of messages on one retry queue that one handler environment may still hide.
+/// The number of messages in one retry queue that one handler environment may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or no room if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
@@ -50,7 +50,7 @@ impl Room {
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// The room for another queue, whose messages are not counted yet.
+    /// The room for another queue, whose messages have not been counted yet.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }

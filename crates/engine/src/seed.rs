@@ -1,4 +1,4 @@
-//! Seeded random generators, which always give a message the same draws.
+//! Seeded random number generators, which always produce the same numbers for the same message.
 
 use std::hash::Hasher;
 
@@ -6,8 +6,8 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// Returns a random generator seeded with the id and the number. For the same id and number, it makes the same draws on
-/// every platform.
+/// Returns a random number generator that is seeded with the id and the number. For the same id and number, it produces
+/// the same values on every platform.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
     // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The number is
     // always the last eight bytes, so different inputs never have the same bytes.

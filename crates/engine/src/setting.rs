@@ -28,7 +28,7 @@ pub struct Setting {
 /// The scope of a [`Setting`]: a function's events, all events, or the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The setting applies to the retries of a function's events. An entry of `POLICIES` may set it too.
+    /// The setting applies to the retries of a function's events. An entry in `POLICIES` may set it too.
     Function,
     /// The setting applies to all events of the queue.
     Stack,
@@ -292,7 +292,7 @@ macro_rules! settings {
         meaning: $meaning:literal,
         $($column:ident: $value:expr,)*
     })*) => {
-        /// Every environment variable of the retry handler, in the order of docs/settings.md.
+        /// Every environment variable of the retry handler, in the same order as in docs/settings.md.
         pub const SETTINGS: &[Setting] = &[$(Setting { name: $name, meaning: $meaning, $($column: $value),* }),*];
 
         /// The settings of a policy before they are checked. Durations are in seconds.

@@ -5,14 +5,14 @@ use crate::arn::BadPattern;
 /// The reason for refusing a setting. A value outside the setting's range is never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// The value cannot be read, because it is not in the form that the variable requires.
+    /// The value cannot be parsed, because it is not in the format that the variable requires.
     #[error("{name} is {value:?}; it must be {form}")]
     Unreadable {
         /// The variable's name, such as `MAX_AGE`.
         name: &'static str,
         /// The value as it was set.
         value: String,
-        /// The required form, such as `a whole number`.
+        /// The required format, such as `a whole number`.
         form: String,
     },
     /// The value is outside the setting's range.
@@ -41,20 +41,20 @@ pub enum SettingError {
         /// Maximum number of entries in `BACKOFFS`.
         entries: usize,
     },
-    /// An entry of `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
+    /// An entry in `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
-        /// The entry of `BACKOFFS` that is out of range, in seconds.
+        /// The entry in `BACKOFFS` that is out of range, in seconds.
         ceiling: u64,
-        /// The accepted range of an entry of `BACKOFFS`, in words.
+        /// The accepted range for an entry in `BACKOFFS`, in words.
         range: String,
     },
-    /// An entry of `BACKOFFS` is shorter than the entry before it.
+    /// An entry in `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The entry of `BACKOFFS` before the one that is too short, in seconds.
+        /// The entry in `BACKOFFS` before the one that is too short, in seconds.
         from: u64,
-        /// The entry of `BACKOFFS` that is too short, in seconds.
+        /// The entry in `BACKOFFS` that is too short, in seconds.
         to: u64,
     },
     /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no
@@ -70,23 +70,23 @@ pub enum SettingError {
          arrives"
     )]
     NoTargetFunctions,
-    /// An entry of `TARGET_FUNCTIONS` is not a function pattern.
+    /// An entry in `TARGET_FUNCTIONS` is not a function pattern.
     #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
     TargetFunction {
-        /// The entry of `TARGET_FUNCTIONS`, as written.
+        /// The entry in `TARGET_FUNCTIONS`, as written.
         entry: String,
-        /// The problem with the entry of `TARGET_FUNCTIONS`.
+        /// The problem with the entry in `TARGET_FUNCTIONS`.
         problem: BadPattern,
     },
-    /// An entry of `TARGET_FUNCTIONS` names the handler itself.
+    /// An entry in `TARGET_FUNCTIONS` names the handler itself.
     #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which cannot be its own target")]
     HandlerAsTarget(String),
-    /// An entry of `POLICIES` is refused.
+    /// An entry in `POLICIES` is refused.
     #[error("POLICIES entry {entry:?} {problem}")]
     PolicyEntry {
-        /// The entry of `POLICIES`, as written.
+        /// The entry in `POLICIES`, as written.
         entry: String,
-        /// The problem with the entry of `POLICIES`.
+        /// The problem with the entry in `POLICIES`.
         problem: BadEntry,
     },
 }
@@ -95,7 +95,7 @@ fn way_out(base: u64, max: u64) -> &'static str {
     if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" }
 }
 
-/// The reason for refusing an entry of `POLICIES`.
+/// The reason for refusing an entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEntry {
     /// The first word of the `POLICIES` entry is not a function pattern.
@@ -112,7 +112,7 @@ pub enum BadEntry {
     NotOfAFunction {
         /// The variable's name, such as `MAX_AGE`.
         name: String,
-        /// The names of the variables that an entry of `POLICIES` can set, separated by commas.
+        /// The names of the variables that an entry in `POLICIES` can set, separated by commas.
         names: String,
     },
     /// The `POLICIES` entry sets a variable twice.

@@ -43,7 +43,7 @@ impl Event<'_> {
     }
 }
 
-/// Takes an event out of its envelope, in either style.
+/// Takes an event out of its envelope, whichever envelope style was used.
 ///
 /// Only an object with a top-level `_retry_metadata` is an envelope. Anything else, `null` included, is itself the
 /// payload.

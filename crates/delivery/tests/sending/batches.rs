@@ -1,4 +1,5 @@
-//! Tests of packing: batches are few and full, and lanes keep their order.
+//! Tests for how entries are packed into batches: the batches are few and full, and the entries in a lane stay in
+//! order.
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Retries};
@@ -191,7 +192,7 @@ fn last_wins_survives_a_left_write() {
 }
 
 proptest! {
-    /// Whatever fails, each entry of a lane arrives at most once, and the entries that arrive keep their order.
+    /// Whatever fails, each entry in a lane arrives at most once, and the entries that arrive keep their order.
     #[test]
     fn lanes_that_go_together_keep_their_order(
         lanes in prop::collection::vec(prop::option::of(0..3u8), 0..40),

@@ -80,11 +80,11 @@ impl Metered {
     }
 }
 
-/// Number of records that a shard accepts per second; also its burst.
+/// Number of records that a shard accepts per second, which is also its burst capacity.
 const SHARD_RECORDS: f64 = 1_000.0;
 const SHARD_BYTES: f64 = 1_048_576.0;
 
-/// Number of records of this size that a shard accepts in a second.
+/// Number of records of this size that a shard accepts per second.
 pub(crate) fn shard_takes(entry_bytes: usize) -> f64 {
     SHARD_RECORDS.min(SHARD_BYTES / entry_bytes as f64)
 }

@@ -139,7 +139,7 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that entries of a lane are sent one at a time and in order, and that no entry behind an undelivered one
+    /// Checks that entries in a lane are sent one at a time and in order, and that no entry behind an undelivered one
     /// is sent.
     fn check_lanes(&self, calls: &[Call]) -> Result<(), TestCaseError> {
         for lane in 0..4 {

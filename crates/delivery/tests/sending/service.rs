@@ -31,9 +31,9 @@ pub(crate) enum Fate {
     Error(ErrorKind),
     /// The response ends before this entry, so it has no result for this entry or for those after it in the call.
     Cut,
-    /// If the first entry of a call has this fate, the whole call fails with this error.
+    /// If the first entry in a call has this fate, the whole call fails with this error.
     Whole(ErrorKind),
-    /// If the first entry of a call has this fate, the call panics.
+    /// If the first entry in a call has this fate, the call panics.
     Panic,
 }
 
@@ -178,7 +178,7 @@ impl Service {
 }
 
 impl Call {
-    /// Returns true if the call was refused as a whole. Its entries are then sent again in halves.
+    /// Returns true if the call was refused as a whole. Its entries are then sent again in two calls of half the size.
     pub(crate) fn was_halved(&self) -> bool {
         let first = self.answers.as_ref().and_then(|answers| answers[0]);
         self.ids.len() > 1 && matches!(first, Some(Fate::Whole(ErrorKind::Refused | ErrorKind::TooLarge)))

@@ -1,4 +1,4 @@
-//! Tests of a sender's pace under throttling, on tokio's paused clock.
+//! Tests for a sender's pace under throttling, on tokio's paused clock.
 
 use std::future::{Future, ready};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// The waits of `Retries::default()`, but drawn from fixed seeds, so that every run draws the same waits. Each clone,
-/// and therefore each failed batch, has its own seed.
+/// The same kind of waits as in `Retries::default()`, but drawn from fixed seeds, so that every run has the same waits.
+/// Each clone, and therefore each failed batch, has its own seed.
 struct Drawn {
     waits: Delays,
     next_seed: Arc<AtomicU64>,
@@ -47,7 +47,7 @@ impl Iterator for Drawn {
 }
 
 /// Sends the given number of entries, and checks that all of them arrive in time. The time limit is 1.5 times the
-/// shortest time in which the service can take the entries beyond its burst.
+/// shortest time in which the service can accept the entries that exceed its burst capacity.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::of(Drawn::seeded(7)));
     let start = Instant::now();

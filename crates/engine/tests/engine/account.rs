@@ -42,7 +42,7 @@ pub(crate) enum Invoke {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A change of visibility timeouts: the messages' receipt handles, and their new timeouts in seconds.
+    /// A call that changes visibility timeouts: the messages' receipt handles, and their new timeouts in seconds.
     Hide(Vec<(String, u64)>),
     /// An invocation: the function's ARN and the payload.
     Invoke(String, String),

@@ -1,5 +1,5 @@
-//! Tests of the calls for a batch: how they are grouped and ordered, which of them run concurrently, and what happens
-//! to a message if its call fails or must not start.
+//! Tests for the calls that handle a batch: how they are grouped and ordered, which of them run concurrently, and what
+//! happens to a message if its call fails or must not start.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -292,7 +292,7 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
     }
 }
 
-/// The visibility timeout in seconds after an unanswered `Invoke`.
+/// Returns the visibility timeout, in seconds, that the handler sets after an `Invoke` call without a response.
 fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
     let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
     let records = [record];
@@ -436,7 +436,7 @@ fn nothing_attached() -> Policy {
     policy(|settings| settings.target_functions.clear())
 }
 
-/// The visibility timeout in seconds while no function is attached.
+/// Returns the visibility timeout, in seconds, that the handler sets for this message while no function is attached.
 fn kept_hidden(record: Record) -> u64 {
     let world = World::default();
     let report = world.handle(std::slice::from_ref(&record), &nothing_attached(), NOW);

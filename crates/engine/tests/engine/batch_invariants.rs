@@ -23,7 +23,7 @@ fn message(id: usize, kind: usize) -> Record {
         8 => (1, format!("<m-{id}>{}", "x".repeat(400_000))),
         _ => (0, format!("<m-{id}>")),
     };
-    // A message of kind 2 is on a later receive and still has to wait.
+    // A message of kind 2 was received before, and still has to wait.
     let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
     let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
     Record { message_id, receipt_handle, receive_count, first_receive, ..record(body) }
@@ -268,7 +268,7 @@ proptest! {
         }
     }
 
-    /// If every call succeeds, a message's outcome does not depend on the other messages of its batch.
+    /// If every call succeeds, a message's outcome does not depend on the other messages in its batch.
     #[test]
     fn no_record_harms_another(records in batch()) {
         let ends = |records: &[Record]| {

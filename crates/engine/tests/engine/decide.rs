@@ -1,4 +1,5 @@
-//! Tests of `decide`: each reason and each limit, the order of the rules, due times, and jitter.
+//! Tests for `decide`: each reason for dead-lettering an event, limits such as `MAX_AGE`, the order of the rules, due
+//! times, and jitter.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -180,7 +181,8 @@ fn payload_too_large_counts_the_new_envelope() {
     }
 }
 
-/// The first message breaks only one rule. Each further message also breaks an earlier rule, which gives the reason.
+/// The first message breaks only one rule. Each further message also breaks a rule that is checked earlier, and that
+/// rule determines the reason for dead-lettering the message.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {
@@ -361,7 +363,8 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // SQS hides a message for at most 12 hours from its receive, so it may come back a few seconds early.
+                // SQS hides a message for at most 12 hours from its receive, so it may become visible a few seconds
+                // early.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),

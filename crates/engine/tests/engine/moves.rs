@@ -1,4 +1,4 @@
-//! Tests of moving waiting messages, that is, sending them again with a delay.
+//! Tests for moving waiting messages, that is, sending them again with a delay.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message that waits 2,048 s for retry 12, which takes three hops.
+/// A message that waits 2,048 s for its 12th retry. The wait takes three moves.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }

@@ -1,4 +1,4 @@
-//! Tests of how pauses affect decisions.
+//! Tests how pauses affect decisions.
 
 use comeback_engine::{Action, HOLD, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
 use proptest::prelude::*;
@@ -11,7 +11,8 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// Pauses of [`ORDERS`]: start and end in seconds after the first failure, and a spread in seconds.
+/// Pauses for [`ORDERS`]. Each is given as its start and end, in seconds after the first failure, and its spread in
+/// seconds.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -30,7 +31,7 @@ fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// Seconds after the end of a pause until every held event has been checked again: at most a minute until the next read
+/// Seconds from the end of a pause until every held event has been checked again: at most a minute until the next read
 /// (with 160 environments), then [`HOLD`].
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
@@ -235,8 +236,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before the event reaches `MAX_AGE`. The clock of `MAX_AGE` is stopped from the start
-/// of the pause until every held event has been checked again.
+/// The last retry comes a minute before the event reaches `MAX_AGE`. Time does not count towards `MAX_AGE` from the
+/// start of the pause until every held event has been checked again.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -282,8 +283,8 @@ impl Paused<'_> {
     }
 }
 
-/// Simulates all receives of a message. The handler notices changes to the pauses `lag` seconds late, and receives the
-/// message `latency` milliseconds late.
+/// Simulates a message until it is no longer deferred or held. The handler notices changes to the pauses `lag` seconds
+/// late, and receives the message `latency` milliseconds late.
 fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let policies = Policies::from(policy.clone());
     let mut record = Record { receive_count: 1, ..received_at(1) };

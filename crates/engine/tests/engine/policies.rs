@@ -1,4 +1,4 @@
-//! Tests of `POLICIES`: which entry applies, which settings it inherits, and which entries are refused.
+//! Tests for `POLICIES`: which entry applies, which settings it inherits, and which entries are refused.
 
 use std::collections::HashMap;
 

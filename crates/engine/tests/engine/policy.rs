@@ -1,4 +1,4 @@
-//! Tests of the settings: durations, globs, and each field of `TARGET_FUNCTIONS`. `tests/golden/refusals.json` has the
+//! Tests for the settings: durations, globs, and each field of `TARGET_FUNCTIONS`. `tests/golden/refusals.json` has the
 //! errors for refused settings.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Tests of parsing messages, and of keeping the bytes of payloads.
+//! Tests that messages are parsed correctly, and that payloads are kept byte for byte.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,

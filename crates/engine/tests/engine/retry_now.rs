@@ -1,4 +1,4 @@
-//! Tests of how an operator's retry request affects decisions.
+//! Tests how an operator's retry request affects decisions.
 
 use std::time::Duration;
 
@@ -248,7 +248,7 @@ fn pauses_come_first() {
     };
     let open = with(&requests, &pause(HOUR, "null", 0));
     assert!(matches!(act(&record, &policy, &open, at(HOUR + 400)), Action::Hold { .. }));
-    // If the request moves a retry into a pause that is over, the retry comes back after the pause.
+    // If the request moves a retry into a pause that is over, the retry becomes due after the pause.
     let until = HOUR + 600;
     let closed = with(&requests, &pause(HOUR, &(t0 + until).to_string(), 0));
     assert!((due(&record, &policy, &closed, at(until + 60)) - until as f64).abs() < 1.0);

@@ -18,7 +18,7 @@ pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
-/// An invocation record of [`TARGET`], as Lambda writes it.
+/// An invocation record for [`TARGET`], as Lambda writes it.
 pub(crate) fn body(payload: &str) -> String {
     format!(
         r#"{{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{{"requestId":"r-1","functionArn":"{TARGET}","condition":"RetriesExhausted","approximateInvokeCount":1}},"requestPayload":{payload},"responseContext":{{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"}},"responsePayload":{{"errorType":"Timeout","errorMessage":"too slow"}}}}"#
@@ -52,7 +52,7 @@ pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
 
-/// Panics if the text does not contain `from`.
+/// Returns the text with `from` replaced by `to`. Panics if the text does not contain `from`.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} is not in {text}");
     text.replace(from, to)
