@@ -62,9 +62,9 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a message's target with one asynchronous `Invoke` call on `function_arn` exactly as it is, without
-    /// adding a qualifier. If the message has a [trace header](crate::TraceHeader), the invocation joins that trace.
-    /// Returns the request id of the new invocation, or `None` if Lambda's response has none.
+    /// Re-invokes a message's target, `function_arn`, with one asynchronous `Invoke` call. The ARN is used exactly as
+    /// it is: no qualifier is added. If the message has a [trace header](crate::TraceHeader), the invocation joins that
+    /// trace. Returns the request id of the new invocation, or `None` if Lambda's response has none.
     fn invoke(
         &self,
         record: &Record,
@@ -152,7 +152,7 @@ pub enum MoveFailure {
     Unanswered(String),
 }
 
-/// A count of the messages in flight in the retry queue, and the time of the count.
+/// The number of messages in flight in the retry queue, and the time at which they were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightCount {
     /// SQS's `ApproximateNumberOfMessagesNotVisible`: the messages that are hidden or being handled.

@@ -36,8 +36,8 @@
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
 //!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry in `BACKOFFS`; the last
-//!    entry repeats. The random generator is seeded with the message's id and *n*, or for `decorrelated` with the
-//!    event's key.
+//!    entry repeats. The random number generator is seeded with the message's id and *n*, or for `decorrelated` with
+//!    the event's key.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a time after the failure, the delay ends at
 //!    that time instead, even if the delay is then longer than `MAX_BACKOFF`. Jitter of up to a tenth of the time

@@ -18,8 +18,8 @@ pub struct Record {
     pub receipt_handle: String,
     /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count may be inexact. For a moved message, the
-    /// count also covers its original and earlier copies.
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count may be inexact. For a moved message, receives
+    /// of its original and of earlier copies are counted too.
     pub receive_count: u32,
     /// When the message was sent: SQS's `SentTimestamp`.
     pub sent: Timestamp,

@@ -39,7 +39,7 @@ pub enum PausesRead {
     },
     /// The pauses could not be read. The pauses from the last successful read still apply.
     AsBefore(CallFailure),
-    /// The pauses could not be read, neither now nor earlier in this handler environment. Any function might be paused,
+    /// The pauses could not be read, either now or earlier in this handler environment. Any function might be paused,
     /// so no function is invoked, and no event is dead-lettered because of its age.
     Unknown(CallFailure),
 }

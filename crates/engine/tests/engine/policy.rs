@@ -1,5 +1,5 @@
-//! Tests for the settings: durations, globs, and each field of `TARGET_FUNCTIONS`. `tests/golden/refusals.json` has the
-//! errors for refused settings.
+//! Tests for the settings: durations, globs, and each field of the ARNs in `TARGET_FUNCTIONS`.
+//! `tests/golden/refusals.json` has the errors for refused settings.
 
 use std::collections::HashMap;
 
