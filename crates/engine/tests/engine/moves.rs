@@ -101,11 +101,11 @@ fn without_room_the_cheapest_are_moved() {
     let wait = |attempt, payload: &str| body(&enveloped(attempt, payload));
     let long = format!("\"{}\"", "x".repeat(4_000));
     let bodies = [
-        wait(11, "1"),  // 3 hops
-        wait(1, &long), // 1 hop of over 4,000 bytes, which costs more than three of 500
-        wait(1, "2"),   // 1 hop
-        wait(15, "3"),  // 37 hops
-        wait(8, "4"),   // 1 hop
+        wait(11, "1"),  // 3 moves
+        wait(1, &long), // 1 move of over 4,000 bytes, which costs more than three of 500
+        wait(1, "2"),   // 1 move
+        wait(15, "3"),  // 37 moves
+        wait(8, "4"),   // 1 move
     ];
     let records = numbered(5, 1, |n| bodies[n].clone());
     let world = World::default();
