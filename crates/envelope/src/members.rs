@@ -34,7 +34,8 @@ pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// Returns the members of the JSON object in `value`, in their order. Returns no members if `value` is not an object.
+/// Returns the members of the JSON object in `value`, from first to last. Returns no members if `value` is not an
+/// object.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {

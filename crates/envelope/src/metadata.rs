@@ -80,7 +80,7 @@ fn optional<'a, T: Deserialize<'a>>(
     }
 }
 
-/// The place of the metadata in an envelope. [`open`](crate::open) reads both styles.
+/// The style of an envelope: where it holds its metadata. [`open`](crate::open) reads both styles.
 ///
 /// ```
 /// use comeback_envelope::Style;

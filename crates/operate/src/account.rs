@@ -10,7 +10,7 @@ use crate::aws::Aws;
 /// An AWS account and region, and the identity that makes the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The 12-digit account number.
+    /// The 12-digit AWS account ID.
     pub account: String,
     /// The AWS region, such as `eu-west-1`.
     pub region: String,

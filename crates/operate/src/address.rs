@@ -12,7 +12,7 @@ use crate::operator::Which;
 /// The stack that a command works on if its flags do not name a deployment.
 pub const DEFAULT_STACK: &str = "comeback";
 
-/// The address of a deployment: its name, region and profile.
+/// The address of a deployment: its name and region, and the AWS profile that gives access to it.
 ///
 /// ```
 /// use comeback_operate::{Which, address::Address};
@@ -46,8 +46,8 @@ impl Address {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }
 
-    /// Connects to the AWS account with this region and profile. Uses the same configuration files and environment
-    /// variables as the AWS CLI.
+    /// Connects to AWS with this region and profile. Uses the same configuration files and environment variables as the
+    /// AWS CLI.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The CloudWatch alarms of a deployment. Some of them watch the number of failed events that Lambda drops because it
-//! cannot send them to the retry queue.
+//! The CloudWatch alarms for a deployment. Some of them monitor the number of failed events that Lambda drops because
+//! it cannot send them to the retry queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A CloudWatch alarm of a deployment.
+/// A CloudWatch alarm for a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// The alarm's name.
@@ -27,12 +27,12 @@ pub struct Alarm {
     /// The alarm's description, or a remark that the alarm has none.
     #[serde(skip)]
     pub description: String,
-    /// The part of the deployment that the alarm watches.
+    /// The part of the deployment that the alarm monitors.
     #[serde(skip)]
     pub watched: Watched,
 }
 
-/// The part of a deployment that an alarm watches.
+/// The part of a deployment that an alarm monitors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// The number of dead-letters in the dead-letter queue.
@@ -54,7 +54,7 @@ pub enum Watched {
 }
 
 impl Alarm {
-    /// Reads all alarms of a deployment.
+    /// Reads all alarms for a deployment.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Alarm {
         }
     }
 
-    /// The function whose dropped events the alarm watches. `None` if `attach` did not create the alarm.
+    /// The function whose dropped events the alarm monitors. `None` if `attach` did not create the alarm.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -89,7 +89,7 @@ impl Alarm {
     }
 }
 
-/// Returns which part of this deployment an alarm watches, or `None` if the alarm does not watch this deployment.
+/// Returns which part of this deployment an alarm monitors, or `None` if the alarm monitors something else.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -159,7 +159,7 @@ pub struct Losses {
     pub ours: bool,
     /// True if the alarm that `attach` created has no action.
     pub is_silent: bool,
-    /// True if another alarm, such as one that the CDK construct created, watches the same dropped events.
+    /// True if another alarm, such as one that the CDK construct created, also monitors the function's dropped events.
     pub others: bool,
     /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms. In that case,
     /// `attach` does not create an alarm for the function either.
@@ -167,7 +167,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Reads the alarms on a function's dropped events.
+    /// Reads the alarms that monitor a function's dropped events.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ impl Losses {
     }
 }
 
-/// The ARN of an SNS topic that the alarms of a deployment can notify. The ARN contains no characters that are special
-/// in a shell.
+/// The ARN of an SNS topic that a deployment's alarms can notify. The ARN contains no characters that are special in a
+/// shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicArn(String);
 

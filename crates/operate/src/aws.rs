@@ -59,8 +59,8 @@ pub trait Aws: fmt::Debug {
     /// `lambda:UntagResource`: removes tags from a function.
     async fn untag(&self, function_arn: &str, keys: Vec<String>) -> Result<(), Failure>;
 
-    /// `lambda:ListFunctionEventInvokeConfigs`: reads the settings for asynchronous invocations of each qualifier that
-    /// has any. The key `None` stands for the unqualified function.
+    /// `lambda:ListFunctionEventInvokeConfigs`: reads a function's settings for asynchronous invocations, by qualifier.
+    /// Qualifiers without such settings are left out. The key `None` stands for the unqualified function.
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
     /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. Returns
@@ -291,7 +291,8 @@ pub(crate) fn qualified(name: &str, qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
 
-/// The settings for asynchronous invocations of one qualifier. In each field, `None` stands for Lambda's default.
+/// The settings for asynchronous invocations of a function, or of one of its aliases or versions. In each field, `None`
+/// stands for Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
@@ -314,7 +315,7 @@ pub struct Mapping {
     pub uuid: String,
     /// The ARN of the invoked function; empty if Lambda returned none.
     pub function_arn: String,
-    /// The ARN of the queue that Lambda reads.
+    /// The ARN of the queue that Lambda polls.
     pub queue_arn: String,
     /// The mapping's state: `Enabled`, `Disabled`, or a transition such as `Enabling`.
     pub state: String,
@@ -483,7 +484,7 @@ pub struct LogEvent {
 /// A CloudWatch log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGroup {
-    /// The time for which the group keeps a line; `None` means forever.
+    /// The group's retention period. `None` means that log lines are kept forever.
     pub retention: Option<Duration>,
     /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch returned none.
     pub class: Option<String>,
@@ -515,7 +516,7 @@ pub struct Series<'a> {
     pub statistic: &'a str,
 }
 
-/// A CloudWatch alarm on one or more metrics.
+/// A CloudWatch alarm that monitors one or more metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricAlarm {
     /// The alarm's name.
@@ -528,11 +529,11 @@ pub struct MetricAlarm {
     pub actions: Vec<String>,
     /// True if the alarm's actions are enabled.
     pub actions_enabled: bool,
-    /// The metrics that the alarm watches: a single metric, or all metrics in the alarm's expression.
+    /// The metrics that the alarm monitors: a single metric, or all metrics in the alarm's expression.
     pub metrics: Vec<WatchedMetric>,
 }
 
-/// A metric that an alarm watches.
+/// A metric that an alarm monitors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedMetric {
     /// The metric's namespace, such as `AWS/SQS`; empty if CloudWatch returned none.
@@ -550,7 +551,7 @@ pub struct NewAlarm {
     pub name: String,
     /// The alarm's description.
     pub description: String,
-    /// The metric that the alarm watches.
+    /// The metric that the alarm monitors.
     pub metric: WatchedMetric,
     /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters the `ALARM` state and when it
     /// returns to `OK`.

@@ -1,8 +1,8 @@
-//! Changes to a deployment. All of them are planned, shown, confirmed and performed in the same way.
+//! Changes to a deployment. All of them are planned, shown, confirmed and carried out in the same way.
 //!
-//! The `comeback` command prints the plan for a [`Change`], asks the operator to confirm it, and performs it. The
-//! console shows the plan on a page, and performs it when the operator presses a button. [`perform`] also writes a log
-//! line that says who changed what, when and why, and how the change ended.
+//! The `comeback` command prints the plan for a [`Change`], asks the operator to confirm it, and carries it out. The
+//! console shows the plan on a page, and carries it out when the operator presses a button. [`perform`] also writes a
+//! log line that says who changed what, when and why, and how the change ended.
 
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ pub trait Answer: Serialize {
     }
 }
 
-/// A change to a deployment, planned first and then performed.
+/// A change to a deployment, planned first and then carried out.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change: Sized {
     /// The plan for the change.
@@ -49,14 +49,14 @@ pub trait Change: Sized {
     /// Fails if the account cannot be read, or if the whole change is refused.
     async fn plan(&self, operator: &Operator) -> Result<Self::Plan, Failure>;
 
-    /// Performs a plan and reports progress. Stops before the next call to AWS if the operator interrupts the work.
+    /// Carries out a plan and reports progress. Stops before the next call to AWS if the operator interrupts the work.
     ///
     /// # Errors
     ///
     /// Fails if an error ends the change before anything is done.
     async fn perform(&self, operator: &Operator, plan: &Self::Plan) -> Result<Performed<Self>, Failure>;
 
-    /// The record of the performed change. `None` if nothing was changed.
+    /// The record of the change that was made. `None` if nothing was changed.
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
@@ -68,7 +68,7 @@ pub trait Plan: Answer + Clone {
         serde_json::to_string(self).expect("BUG: an answer is plain JSON")
     }
 
-    /// The question to ask before the plan is performed. `None` if the plan changes nothing.
+    /// The question to ask before the plan is carried out. `None` if the plan changes nothing.
     fn question(&self) -> Option<Question>;
 
     /// The log group of the deployment's handler, where the change is recorded.
@@ -91,17 +91,17 @@ impl Question {
     }
 }
 
-/// The outcome of performing a plan for a change of type `C`.
+/// The outcome of carrying out a plan for a change of type `C`.
 #[derive(Debug)]
 pub enum Performed<C: Change> {
     /// The plan is out of date, and nothing was done. The field is the new plan.
     Outdated(C::Plan),
-    /// The plan was performed. The fields are the result, and the failure that ended the work, if any.
+    /// The plan was carried out. The fields are the result, and the failure that ended the work, if any.
     Done(C::Done, Result<(), Failure>),
 }
 
-/// Performs a plan and records the change. `operator` must be the operator who made the plan. The second value of the
-/// returned pair is an error if the change could not be recorded.
+/// Carries out a plan and records the change. `operator` must be the operator who made the plan. The second value of
+/// the returned pair is an error if the change could not be recorded.
 ///
 /// # Errors
 ///

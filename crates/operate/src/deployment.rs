@@ -56,7 +56,7 @@ pub struct Deployment {
     pub retry_queue: Queue,
     /// The queue for events that the handler no longer retries.
     pub dead_letter_queue: Queue,
-    /// The flags that select the deployment's region and profile in a suggested command.
+    /// The flags that select the deployment's region and the operator's profile in a suggested command.
     pub place_flags: String,
 }
 
@@ -95,7 +95,7 @@ impl Unlisted {
     }
 }
 
-/// The name by which commands select a deployment: its stack or, if no stack owns it, its handler.
+/// The name that selects a deployment in a command: its stack's name or, if no stack owns it, its handler's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
     /// The name of the stack.
@@ -130,7 +130,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The name by which commands select the deployment: its stack or, if no stack owns it, its handler.
+    /// The name that selects the deployment in a command: its stack's name or, if no stack owns it, its handler's name.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
@@ -175,7 +175,8 @@ impl Deployment {
         text![commands, " (if the function moved to another stack, see docs/attach.md)"]
     }
 
-    /// An AWS CLI command for the deployment's region and profile.
+    /// Returns `command` as an AWS CLI command, with the flags that select the deployment's region and the operator's
+    /// profile.
     pub fn aws(&self, command: impl Display) -> String {
         aws(&self.place_flags, command)
     }
@@ -292,7 +293,7 @@ impl Deployment {
     }
 }
 
-/// An AWS CLI command for a region and profile.
+/// Returns `command` as an AWS CLI command, with the flags that select a region and a profile.
 pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }

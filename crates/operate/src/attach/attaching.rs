@@ -22,9 +22,9 @@ use crate::text::{quoted, shell};
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
-    /// Plans how to attach the function. The steps are ordered so that the handler is ready to retry the function
-    /// before the first failure arrives. Fails if the function is attached to another deployment, unless `may_move` is
-    /// true.
+    /// Plans how to attach the function. The steps are ordered so that the handler is ready to retry the function's
+    /// failed events before the first one arrives. Fails if the function is attached to another deployment, unless
+    /// `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);

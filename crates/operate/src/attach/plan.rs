@@ -1,5 +1,5 @@
-//! Plans how to attach or detach functions, and performs the plan. The allow-list is edited once for all functions. If
-//! a step fails for one function, the steps for the other functions are still performed.
+//! Plans how to attach or detach functions, and carries out the plan. The allow-list is edited once for all functions.
+//! If a step fails for one function, the steps for the other functions are still performed.
 
 use serde::{Serialize, Serializer};
 
@@ -38,7 +38,8 @@ pub enum Route {
         /// True to also attach functions that another deployment retries.
         may_move: bool,
     },
-    /// Detaches the functions: Lambda alone handles their failed events again.
+    /// Detaches the functions: from then on, only Lambda handles their failed events, as it did before they were
+    /// attached.
     Detach {
         /// True to detach without waiting until the functions' events have left the retry queue. Events still in the
         /// queue are then usually dead-lettered; the plan says what happens to them.
@@ -139,7 +140,7 @@ impl Part {
         }
     }
 
-    /// The reason why the function's changes are not complete: a failure, or changes left for a later run.
+    /// The reason why the changes to the function are incomplete: a failure, or changes left for a later run.
     fn failure(&self) -> Option<Failure> {
         let plan = match &self.plan {
             Ok(plan) => plan,

@@ -17,8 +17,8 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// A change to a function, or to the resources that retry the function. Performing a step twice has the same effect as
-/// performing it once.
+/// A change to a function, or to the resources that retry its failed events. Performing a step twice has the same
+/// effect as performing it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Adds tags that store the function's earlier settings.
@@ -29,16 +29,16 @@ pub(crate) enum Step {
     Forget(Vec<(String, String)>),
     /// Grants permissions to a role.
     Allow(Grant),
-    /// Withdraws permissions from a role.
+    /// Removes permissions from a role.
     Withdraw(Grant),
     /// Adds the function to the allow-list if `true`, or removes it from the list if `false`.
     List(SettingPlace, bool),
     /// Allows recursive loops for the function if `true`, or forbids them if `false`.
     Recursion(bool),
-    /// Creates an alarm that watches the function's dropped events. If `exists` is true, the alarm replaces one that
-    /// notifies nobody.
+    /// Creates an alarm that is raised when Lambda drops one of the function's events. If `exists` is true, the alarm
+    /// replaces one that notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
-    /// Deletes the alarm with this name, which watches the function's dropped events.
+    /// Deletes the alarm with this name, which is raised when Lambda drops one of the function's events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.

@@ -623,7 +623,7 @@ impl Facts {
     }
 }
 
-/// The clock of a test is simulated, so no real time passes.
+/// Runs a test. The test's clock is simulated, so no real time passes.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }

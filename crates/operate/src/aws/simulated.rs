@@ -138,7 +138,7 @@ impl SimulatedAws {
         Account { aws: Rc::new(self.clone()), place }
     }
 
-    /// The state of the account at the current time. Drop the returned value before the next call.
+    /// The state of the simulated account at the current time. Drop the returned value before the next call.
     ///
     /// # Panics
     ///
@@ -153,7 +153,7 @@ impl SimulatedAws {
         state
     }
 
-    /// Starts a deployment in the account, on this clock.
+    /// Adds a running deployment to the simulated account, and makes `clock` the account's clock.
     fn runs(&self, running: Rc<Running>, clock: Rc<dyn Clock>) {
         self.runs_by(clock);
         assert!(self.world.running.set(running).is_ok(), "BUG: a deployment already runs");
@@ -259,8 +259,8 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Performs `ReceiveMessage`: receives messages from a queue. Moves messages that were received too many times to
-    /// the queue's dead-letter queue.
+    /// Simulates `ReceiveMessage`: receives messages from a queue. A message that has been received too many times is
+    /// moved to the queue's dead-letter queue instead.
     ///
     /// # Errors
     ///

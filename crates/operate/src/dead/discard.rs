@@ -111,8 +111,8 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// Returns a text with the command that imports the exported dead-letters again or, if an import could duplicate
-    /// some of them, a warning. `None` if nothing was exported.
+    /// Returns a text with the command that puts the exported dead-letters back into the queue, or a warning if an
+    /// import could duplicate some of them. Returns `None` if nothing was exported.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.acted.outcome.not_deleted {

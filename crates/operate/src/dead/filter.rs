@@ -32,7 +32,7 @@ pub struct Filter {
     pub retries: Option<RangeInclusive<u64>>,
     /// The key that the event must have.
     pub key: Option<String>,
-    /// Tests of the event's payload, all of which must hold.
+    /// Tests on the event's payload, all of which must hold.
     pub payload: Vec<PayloadTest>,
 }
 

@@ -17,7 +17,7 @@ use crate::text::{Piece, Text};
 /// The maximum number of groups. It is needed because functions can report any string as an error's type. Once it is
 /// reached, dead-letters that fit no existing group are counted together in an extra group.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// The maximum length of an error's type, of its message and of its details, in characters. Longer texts are cut.
+/// The maximum length, in characters, of an error's type, message and details. Longer values are truncated.
 pub(super) const LONGEST_ERROR: usize = 256;
 /// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;

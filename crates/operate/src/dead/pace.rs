@@ -15,9 +15,9 @@ use crate::operator::Operator;
 pub struct Pace(pub f64);
 
 impl Pace {
-    /// The default pace of a redrive. It is slow, because the function may only just have recovered.
+    /// The default pace for a redrive. It is slow, because the function may only just have recovered.
     pub const REDRIVE: Self = Self(50.0);
-    /// The default pace of a discard or an import.
+    /// The default pace for a discard or an import.
     pub const FILE: Self = Self(500.0);
 
     /// Parses a pace such as `50/s` or `600/m`.

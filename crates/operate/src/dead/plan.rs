@@ -209,7 +209,7 @@ pub(super) struct DeadLetterOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
-    /// The reason why the first dead-letter was not deleted.
+    /// The reason why the first of these dead-letters was not deleted.
     pub(super) why: String,
 }
 

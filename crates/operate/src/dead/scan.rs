@@ -20,7 +20,8 @@ use crate::operator::{Operator, Progress};
 
 /// The number of dead-letters to receive at once, in concurrent calls for ten each.
 pub(super) const ROUND: usize = 80;
-/// The wait time of a receive: the shortest long poll. A short poll would query only some of SQS's servers.
+/// The wait time for each `ReceiveMessage` call: the shortest possible long poll. A short poll would query only some of
+/// SQS's servers.
 const WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of dead-letters to hide at once. SQS allows about 120,000 messages in flight, including those of
 /// other readers.
@@ -166,7 +167,7 @@ impl Read {
     }
 }
 
-/// The error text for a failed call on one dead-letter, with the call's IAM action.
+/// The text of the error for one dead-letter whose call failed, with the IAM action of the call.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };

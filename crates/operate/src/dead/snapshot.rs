@@ -18,9 +18,9 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The maximum size of a key in a snapshot, in bytes. Longer keys are cut.
+/// The maximum size of a key in a snapshot, in bytes. Longer keys are truncated.
 const MOST_OF_A_KEY: usize = 120;
-/// The maximum size of an error message in a snapshot, in bytes. Longer messages are cut.
+/// The maximum size of an error message in a snapshot, in bytes. Longer messages are truncated.
 const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions that a plan or an error names.
 pub(super) const MOST_NAMED: usize = 20;

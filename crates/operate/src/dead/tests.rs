@@ -25,8 +25,8 @@ use crate::deployment::queue::HIDDEN_FOR;
 
 /// The number of random histories. Each has its own dead-letters, filter, pace and faults, and up to a dozen kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories that a test with files runs. It is smaller than [`HISTORIES`], because each change in
-/// such a history waits for the disk.
+/// The number of random histories that a test runs if it writes files. It is smaller than [`HISTORIES`], because each
+/// change in such a history waits for the disk.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 struct History {
@@ -87,8 +87,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change repeatedly. Each run except the last may be killed at a random call. Returns the
-    /// number of kills.
+    /// Plans a change and carries it out, repeatedly. Each run except the last may be killed at a random call. Returns
+    /// the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -125,7 +125,7 @@ impl History {
     }
 }
 
-/// Plans and performs a change. Returns its result, or `None` if nothing was done at all.
+/// Plans a change and carries it out. Returns its result, or `None` if nothing was done at all.
 async fn run<C: Change>(dead: &Dead, change: &C) -> Option<Result<(), crate::Failure>> {
     let operator = dead.operator();
     match change.perform(&operator, &change.plan(&operator).await.ok()?).await {

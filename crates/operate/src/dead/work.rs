@@ -1,4 +1,4 @@
-//! Performs a change on dead-letters: stores a copy of each one in another queue or a file, and then deletes it from
+//! Carries out a change to dead-letters: stores a copy of each one in another queue or a file, and then deletes it from
 //! the dead-letter queue.
 
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use crate::operator::{Operator, Progress};
 
 /// Stores dead-letters in another queue or in a file. They can then be deleted from the dead-letter queue.
 pub(super) trait Action {
-    /// A dead-letter as the action stores it, such as the message to send.
+    /// The data that the action stores for a dead-letter, such as the message to send.
     type Prepared;
 
     /// Prepares a dead-letter for [`perform`](Self::perform). Fails with the reason why the action is impossible for
@@ -55,7 +55,7 @@ impl NotDone {
     }
 }
 
-/// Returns true if SQS did not answer. The call may still have taken effect.
+/// Returns true if SQS did not respond. The call may still have taken effect.
 fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
@@ -71,8 +71,8 @@ pub(super) async fn send(
     answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
 }
 
-/// Performs an action on the dead-letters in a plan, and deletes those that were stored elsewhere. `did` is the verb
-/// in the past tense, such as `redrove`.
+/// Performs an action on the dead-letters in a plan, and deletes from the dead-letter queue those that the action has
+/// stored elsewhere. `did` is the verb in the past tense, such as `redrove`.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
@@ -141,9 +141,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Performs the action, and deletes the dead-letters that were stored elsewhere. If a deletion fails, ends the
-    /// work, because going on would only create more copies. Where possible, also undoes the action for dead-letters
-    /// that are known to stay in the queue.
+    /// Performs the action, and removes from the dead-letter queue what the action has stored elsewhere. If a deletion
+    /// fails, ends the work, because going on would only create more copies. Where possible, also undoes the action for
+    /// dead-letters that are known to remain in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),

@@ -10,12 +10,12 @@ use crate::account::Account;
 use crate::failure::Failure;
 
 /// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. A command reads
-/// 100,000 dead-letters in a few minutes. With a longer time, the dead-letters of a killed command would stay hidden
-/// for longer, without any benefit. If a slow command is still running when a dead-letter becomes visible, the command
-/// receives it again, which hides it again.
+/// 100,000 dead-letters in a few minutes. With a longer time, the dead-letters that a killed command had received would
+/// stay hidden for longer, without any benefit. If a slow command is still running when a dead-letter becomes visible,
+/// the command receives it again, which hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
-/// An SQS queue of a deployment.
+/// One of a deployment's SQS queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// The queue's URL.
@@ -31,7 +31,7 @@ impl Queue {
         Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
     }
 
-    /// Finds the queue with this URL. `None` if it does not exist.
+    /// Finds the queue with this URL. Returns `None` if it does not exist.
     pub async fn of_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
@@ -58,7 +58,8 @@ pub(super) fn no_queue(name: &str) -> Failure {
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// Reads attributes of a queue, in the order of `names`. `None` for an attribute that the queue lacks.
+/// Reads a queue's attributes, and returns their values in the order of `names`. The value of an attribute that the
+/// queue lacks is `None`.
 ///
 /// # Errors
 ///

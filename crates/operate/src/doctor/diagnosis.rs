@@ -1,4 +1,4 @@
-//! All of the doctor's findings, printed by area.
+//! All of the doctor's findings, grouped by area when printed.
 
 use serde::Serialize;
 

@@ -95,7 +95,7 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Removes functions from the facts if they read SQS directly and are neither attached nor on the allow-list.
+    /// Removes functions from the facts if they read from SQS directly and are neither attached nor on the allow-list.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {

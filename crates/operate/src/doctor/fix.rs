@@ -69,9 +69,9 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes settings of the handler. It changes the stack parameter that a value came from, because
-/// the stack's next deployment would undo any other change. AWS refuses a second update while the first is in
-/// progress, so the doctor suggests the remaining values in its next run.
+/// The command that changes the handler's settings. It changes the stack parameter that a value came from, because the
+/// stack's next deployment would undo any other change. AWS refuses a second update while the first is in progress, so
+/// the doctor suggests the remaining values the next time it runs.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -176,8 +176,8 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that restores the last readable version of the pauses parameter. Without a readable version, it writes
-/// a parameter without pauses.
+/// The command that restores the last readable version of the pauses parameter. If no version is readable, the command
+/// writes a parameter without pauses.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();

@@ -1,4 +1,4 @@
-//! Checks of the attached functions.
+//! The checks for attached functions.
 
 use std::collections::BTreeSet;
 
@@ -111,8 +111,8 @@ fn is_of_stack(facts: &Facts, function: &CheckedFunction) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// Judges a function that is being detached or moved to another deployment. `None` for any other function, or if it
-/// still sends failures to this deployment's retry queue.
+/// Judges a function that is being detached or moved to another deployment. Returns `None` for any other function, and
+/// for a function that still sends failures to this deployment's retry queue.
 pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -253,8 +253,8 @@ pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` without such a step or
-/// change.
+/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if there is no step, or if
+/// the step does not change the setting.
 fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<String> {
     let differences = step?.differences(&attachment.target);
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
@@ -269,8 +269,8 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` without a warning. Most throttling lasts less than ten minutes, and ten
-/// minutes is short compared with the backoff that follows.
+/// The largest `MaximumEventAgeInSeconds` that the check accepts without a warning. Most throttling lasts less than ten
+/// minutes, and ten minutes is short compared with the backoff that follows.
 const SHORT_AGE: i32 = 600;
 
 /// Checks that the maximum event age is at most `SHORT_AGE`. [`Attachment::redirect`] lowers it.
@@ -313,7 +313,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character, of any alphabet, that may occur in a class name.
+/// Returns true for a character from any alphabet that may occur in a class name.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -49,7 +49,8 @@ pub(super) fn event(event: types::StackEvent) -> StackEvent {
     }
 }
 
-/// Completes a call that changes one parameter of a stack. Keeps the template and all other parameters.
+/// Builds the `UpdateStack` request that changes one parameter of a stack and keeps the template and all other
+/// parameters.
 pub(super) fn update(
     call: UpdateStackFluentBuilder,
     stack: &Stack,

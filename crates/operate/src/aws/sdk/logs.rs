@@ -1,4 +1,4 @@
-//! Converts responses of CloudWatch Logs to our own types.
+//! Converts responses from CloudWatch Logs to our own types.
 
 use std::time::Duration;
 

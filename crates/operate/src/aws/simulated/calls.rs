@@ -43,7 +43,7 @@ pub enum Fault {
 type Latency = Box<dyn FnMut() -> Duration>;
 type Hook = Box<dyn FnMut(Call<'_>) -> Option<Fault>>;
 
-/// A caller of the account, such as an operator, with its own permissions and faults.
+/// A caller in the simulated account, such as an operator, with its own permissions and faults.
 pub(super) struct Caller {
     pub(super) arn: String,
     hook: RefCell<Option<Hook>>,
@@ -85,7 +85,7 @@ impl SimulatedAws {
         self.caller.denied.borrow_mut().insert(action.to_owned());
     }
 
-    /// Withdraws the denial of an IAM action.
+    /// Stops denying this caller an IAM action.
     pub fn allow(&self, action: &str) {
         self.caller.denied.borrow_mut().remove(action);
     }
@@ -181,8 +181,8 @@ impl SimulatedAws {
     }
 }
 
-/// Returns the error code with which the action's service denies a call. For some services, the code ends with
-/// `Exception`.
+/// Returns the error code of a denied call, which depends on the action's service. For some services, the code ends
+/// with `Exception`.
 fn code(action: &str) -> &'static str {
     match action.split(':').next() {
         Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",

@@ -69,7 +69,8 @@ impl Function {
         }
     }
 
-    /// Performs `UpdateFunctionConfiguration`. The update takes no time. Fails with Lambda's error code and message.
+    /// Simulates `UpdateFunctionConfiguration`: replaces the function's environment variables immediately. If Lambda
+    /// would refuse the update, fails with Lambda's error code and message.
     pub(super) fn set_variables(
         &mut self,
         variables: BTreeMap<String, String>,
@@ -94,7 +95,8 @@ impl Function {
         Ok(())
     }
 
-    /// Performs `TagResource`. Fails with Lambda's error code and message.
+    /// Simulates `TagResource`: adds tags to the function. If Lambda would refuse them, fails with Lambda's error code
+    /// and message.
     pub(super) fn tag(&mut self, tags: BTreeMap<String, String>) -> Result<(), String> {
         let mut all = self.tags.clone();
         all.extend(tags);

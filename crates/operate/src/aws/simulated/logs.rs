@@ -14,12 +14,12 @@ const LINES_OF_A_PAGE: usize = 1_000;
 /// A log group and its lines.
 #[derive(Clone, Debug)]
 pub struct LogGroup {
-    /// The retention and the class of the group.
+    /// The group's retention period and class.
     pub settings: aws::LogGroup,
     /// The lines, in the order they were written. A search does not find lines that are older than the retention
     /// period.
     pub lines: Vec<LogEvent>,
-    /// The log streams of the group.
+    /// The names of the group's log streams.
     pub streams: BTreeSet<String>,
 }
 
@@ -39,7 +39,8 @@ impl LogGroup {
         self.lines.push(LogEvent { at, stream: stream.to_owned(), message: message.into() });
     }
 
-    /// Performs `FilterLogEvents`. Fails with CloudWatch's error code and message.
+    /// Simulates `FilterLogEvents`: returns one page of the log lines that match the filter. If CloudWatch would refuse
+    /// the call, fails with CloudWatch's error code and message.
     pub(super) fn page(
         &self,
         now: Timestamp,

@@ -10,7 +10,7 @@ use crate::aws::{MetricQuery, Series};
 /// The key of a metric: its namespace, dimension name, dimension value, and name.
 type Key = [String; 4];
 
-/// The points of all metrics.
+/// The data points for all metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(BTreeMap<Key, Vec<(Timestamp, f64)>>);
 
@@ -30,8 +30,8 @@ impl Metrics {
         }
     }
 
-    /// Performs `GetMetricData`: returns the points of each series, newest first. A period without values has no
-    /// point.
+    /// Simulates `GetMetricData`: returns the data points for each series, newest first. A period without values has no
+    /// data point.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {
             let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();

@@ -112,7 +112,7 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     }
 }
 
-/// Adds a request at a random time of the run. On average, one request in four is withdrawn within two hours.
+/// Adds a request at a random time during the run. On average, one request in four is withdrawn within two hours.
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,

@@ -35,7 +35,7 @@ pub struct Queue {
     visible: VecDeque<u64>,
     /// The time when each delayed or hidden message becomes visible.
     hidden: BTreeSet<(Timestamp, u64)>,
-    /// The time when the retention of each message ends.
+    /// The time when each message's retention period ends.
     ends: BTreeSet<(Timestamp, u64)>,
     in_flight: usize,
     sent: u64,
@@ -102,7 +102,7 @@ impl Queue {
         self.arn.rsplit(':').next().unwrap_or_default()
     }
 
-    /// Performs `SendMessage` and returns the message's id. The message is invisible for `delay`, counted from `sent`.
+    /// Simulates `SendMessage` and returns the message's id. The message is invisible for `delay`, counted from `sent`.
     /// `sent` may be in the past.
     pub fn send(&mut self, sent: Timestamp, delay: Duration, message: NewMessage) -> String {
         let id = self.next_id();
@@ -205,7 +205,7 @@ impl Queue {
         self.messages[&key].received(handle)
     }
 
-    /// Performs `DeleteMessage`. Does nothing if the message is gone, or if the handle is not from the message's last
+    /// Simulates `DeleteMessage`. Does nothing if the message is gone, or if the handle is not from the message's last
     /// receive.
     ///
     /// # Errors
@@ -220,8 +220,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Performs `ChangeMessageVisibility`: hides a message for `timeout`, counted from now. An older handle of the
-    /// message works too. A message that is visible stays visible.
+    /// Simulates `ChangeMessageVisibility`: hides a message for `timeout`, counted from now. A handle from an earlier
+    /// receive of the message works too. A message that is visible stays visible.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Performs `GetQueueAttributes`: returns the attributes that were set, the ARN and the message counts.
+    /// Simulates `GetQueueAttributes`: returns the attributes that were set, the ARN and the message counts.
     pub fn all_attributes(&mut self, now: Timestamp) -> BTreeMap<String, String> {
         let Depth { visible, in_flight, delayed } = self.depth(now);
         let counts = [("", visible), ("NotVisible", in_flight), ("Delayed", delayed)];
@@ -299,15 +299,14 @@ impl Queue {
         self.messages.values()
     }
 
-    /// The next time at which a message becomes visible or reaches the end of its retention; `None` if there are no
-    /// messages.
+    /// The next time at which a message becomes visible or its retention period ends; `None` if there are no messages.
     pub fn next_change(&self) -> Option<Timestamp> {
         let [appears, ends] = [&self.hidden, &self.ends].map(|times| times.first().map(|(at, _)| *at));
         [appears, ends].into_iter().flatten().min()
     }
 
-    /// Deletes the messages whose retention has ended by `now`. Makes messages visible if their delay or visibility
-    /// timeout has ended.
+    /// Deletes the messages whose retention period has expired by `now`. Makes messages visible if their delay or
+    /// visibility timeout has expired.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));

@@ -26,7 +26,8 @@ impl Role {
         role
     }
 
-    /// Performs `PutRolePolicy`. Fails with IAM's error code and message.
+    /// Simulates `PutRolePolicy`: adds or replaces an inline policy. If IAM would refuse the policy, fails with IAM's
+    /// error code and message.
     pub(super) fn put(&mut self, now: Timestamp, name: &str, document: &str) -> Result<(), String> {
         if !serde_json::from_str::<Value>(document).is_ok_and(|document| document["Statement"] != Value::Null)
         {
@@ -85,7 +86,7 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
 }
 
 /// Returns true if all conditions of a statement are met. The only condition that can be met is `kms:ViaService`, which
-/// requires that SQS calls KMS.
+/// requires that the call to KMS is made through SQS.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

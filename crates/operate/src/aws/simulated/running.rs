@@ -191,7 +191,7 @@ fn of_lambda(message: &ReceivedMessage) -> Value {
     })
 }
 
-/// Converts message attributes that the handler set to those of the simulated queue. None of them are binary.
+/// Converts the handler's message attributes to the simulated queue's type. None of them are binary.
 fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::MessageAttribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());

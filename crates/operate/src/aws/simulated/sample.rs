@@ -85,7 +85,7 @@ impl Sample {
         Self::redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
     }
 
-    /// Updates the stack with a new value of a parameter. The update takes no time.
+    /// Updates the stack with a new value for one parameter. The update takes no time.
     pub(crate) fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
         let stack = state.stacks.get_mut(Self::STACK).expect("BUG: it was added");
         let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");

@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{self, StackEvent, StackResource};
 
-/// The time that an update of a stack takes.
+/// The duration of a stack update.
 const UPDATES_TAKE: Duration = Duration::from_secs(30);
 
 /// A CloudFormation stack with its resources and its events.
@@ -14,9 +14,9 @@ const UPDATES_TAKE: Duration = Duration::from_secs(30);
 pub struct Stack {
     /// The stack as CloudFormation describes it.
     pub stack: aws::Stack,
-    /// The resources of the stack.
+    /// The stack's resources.
     pub resources: Vec<StackResource>,
-    /// The events of the stack, newest first.
+    /// The stack's events, newest first.
     pub events: Vec<StackEvent>,
     /// The time when the update in progress ends; `None` if no update is in progress.
     update_ends: Option<Timestamp>,
@@ -28,7 +28,8 @@ impl Stack {
         Self { stack, resources, events: Vec::new(), update_ends: None }
     }
 
-    /// Performs `UpdateStack`. Fails with CloudFormation's error code and message.
+    /// Simulates `UpdateStack`: starts an update that changes one parameter. If CloudFormation would refuse the update,
+    /// fails with CloudFormation's error code and message.
     pub(super) fn update(&mut self, now: Timestamp, parameter: &str, value: &str) -> Result<(), String> {
         let Self { stack, .. } = self;
         let refused = |why: String| Err(format!("ValidationError: {why}"));

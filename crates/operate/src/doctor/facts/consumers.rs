@@ -1,4 +1,4 @@
-//! Facts about functions that read SQS directly with `comeback-sqs`. Such functions need no Comeback deployment.
+//! Facts about functions that read from SQS directly with `comeback-sqs`. Such functions need no Comeback deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -20,10 +20,11 @@ pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The shortest `max_age` that `comeback-sqs` accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function that reads SQS directly, and one of its queues. A function with several queues has several `Consumer`s.
+/// A function that receives messages directly from SQS, and one of the queues that it reads from. A function with
+/// several queues has several `Consumer`s.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// The function's name as an operator types it. The queue's name follows if the function reads several queues.
+    /// The function's name as an operator types it. The queue's name follows if the function reads from several queues.
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,

@@ -24,7 +24,8 @@ pub(crate) struct CheckedFunction {
     /// One entry for each qualifier that is attached, or that the operator or the allow-list names. If there is no such
     /// qualifier, the only entry is the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
-    /// Aliases and versions that are attached or named, but do not exist.
+    /// Aliases and versions that do not exist, although the operator, the allow-list or the function's settings name
+    /// them.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }

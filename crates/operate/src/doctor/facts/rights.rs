@@ -30,7 +30,7 @@ pub(crate) enum Resource {
     DeadLetterQueue,
     LogStreams,
     Pauses,
-    /// The customer-managed KMS keys of the queues.
+    /// The customer-managed KMS keys that encrypt the queues.
     Keys,
 }
 

@@ -1,4 +1,4 @@
-//! The operators of one run, and the commands that they are running.
+//! The simulated operators in one run, and the commands that they are running.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,8 +134,8 @@ impl AtWork {
         true
     }
 
-    /// Counts the change if the command made one. If the command failed, ends the run as a violation, unless a fault or
-    /// somebody else's change explains the failure.
+    /// If the command made a change, counts it. If the command failed, ends the run and reports a violation, unless a
+    /// fault or somebody else's change explains the failure.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {

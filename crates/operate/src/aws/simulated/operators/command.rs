@@ -53,7 +53,8 @@ pub enum Selection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The command made a change, recorded under the name `what`, and recalled `recalled` messages.
+    /// The command made a change. `what` is the kind of change, for the counts, and `recalled` is the number of
+    /// messages that the command recalled.
     Done {
         what: String,
         recalled: u64,
@@ -104,7 +105,8 @@ impl SimulatedChange {
     }
 }
 
-/// If another operator's change has made the plan out of date, performs the new plan instead.
+/// Plans a change and carries it out, like an operator who confirms every plan. If another operator's change has made
+/// the plan out of date, makes a new plan and carries out that one.
 async fn confirmed(operator: &Operator, change: impl Change) -> Result<Ending, Failure> {
     let mut plan = change.plan(operator).await?;
     while plan.question().is_some() {

@@ -257,7 +257,7 @@ async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each write of a parameter creates a new version. A create-only write never overwrites an existing parameter.
+/// Each write to a parameter creates a new version. A create-only write never overwrites an existing parameter.
 async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
