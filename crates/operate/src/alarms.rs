@@ -80,7 +80,7 @@ impl Alarm {
         }
     }
 
-    /// The function whose dropped events the alarm monitors. `None` if `attach` did not create the alarm.
+    /// If `attach` created this alarm, returns the function whose dropped events it monitors. Otherwise returns `None`.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),

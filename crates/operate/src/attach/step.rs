@@ -38,7 +38,7 @@ pub(crate) enum Step {
     /// Creates an alarm that is raised when Lambda drops one of the function's events. If `exists` is true, the alarm
     /// replaces one that notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
-    /// Deletes the alarm with this name, which is raised when Lambda drops one of the function's events.
+    /// Deletes the alarm with this name. The alarm is raised when Lambda drops one of the function's events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.

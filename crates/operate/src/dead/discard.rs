@@ -111,7 +111,7 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// Returns a text with the command that puts the exported dead-letters back into the queue, or a warning if an
+    /// Returns a sentence with the command that puts the exported dead-letters back into the queue, or a warning if an
     /// import could duplicate some of them. Returns `None` if nothing was exported.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);

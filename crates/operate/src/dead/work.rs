@@ -141,9 +141,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Performs the action, and removes from the dead-letter queue what the action has stored elsewhere. If a deletion
-    /// fails, ends the work, because going on would only create more copies. Where possible, also undoes the action for
-    /// dead-letters that are known to remain in the queue.
+    /// Performs the action. Then deletes from the dead-letter queue each dead-letter that the action has stored
+    /// elsewhere. If a deletion fails, ends the work, because going on would only create more copies. Where possible,
+    /// also undoes the action for dead-letters that are known to remain in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),

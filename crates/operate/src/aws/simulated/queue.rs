@@ -299,7 +299,7 @@ impl Queue {
         self.messages.values()
     }
 
-    /// The next time at which a message becomes visible or its retention period ends; `None` if there are no messages.
+    /// The next time when a message becomes visible or its retention period ends. `None` if there are no messages.
     pub fn next_change(&self) -> Option<Timestamp> {
         let [appears, ends] = [&self.hidden, &self.ends].map(|times| times.first().map(|(at, _)| *at));
         [appears, ends].into_iter().flatten().min()
