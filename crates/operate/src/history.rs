@@ -26,7 +26,7 @@ pub struct History {
     last_24_hours: Window,
 }
 
-/// Counts of messages in time steps of equal length. A count is `None` if CloudWatch has no data.
+/// Message counts for consecutive periods of equal length. The counts are `None` if CloudWatch has no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
     /// The start of the time span in which messages are counted.
@@ -43,7 +43,7 @@ struct Window {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Counts {
     total: u64,
-    /// The number of messages in each time step, oldest first.
+    /// The number of messages in each period, oldest period first.
     counts: Vec<u64>,
 }
 
@@ -78,7 +78,7 @@ impl History {
         })
     }
 
-    /// Lays out each window as a chart.
+    /// Lays out the message counts as two charts: one for the last 3 hours, and one for the last 24 hours.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
@@ -95,7 +95,7 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Counts the messages of the last `length`, in time steps of length `step`. `points` are CloudWatch's counts of
+    /// Counts the messages from the last `length`, in periods of length `step`. `points` are CloudWatch's counts of
     /// messages sent to the retry queue, messages deleted from it, and messages sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
@@ -111,7 +111,7 @@ impl Window {
             sums
         };
         let [arrived, left, dead_lettered] = points.each_ref().map(sums);
-        // CloudWatch may count a dead-letter in one step and the deletion of its message in another.
+        // CloudWatch may count a dead-letter in one period and the deletion of its message in another.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
         // SQS reports nothing for an unused queue, but the handler always polls the retry queue. So the counts are
@@ -145,7 +145,7 @@ mod tests {
     use crate::aws::simulated::Sample;
     use crate::operator::{Operator, Which};
 
-    /// 15:47:20 on an arbitrary day. The last 5-minute step begins at 15:45, and the last 30-minute step at 15:30.
+    /// 15:47:20 on an arbitrary day. The last 5-minute period begins at 15:45, and the last 30-minute period at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
     /// Returns the history for these counts of arrivals, deletions and dead-letters. Each data point consists of its

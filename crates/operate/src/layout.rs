@@ -76,14 +76,14 @@ pub struct Fact {
     pub lines: Vec<Text>,
 }
 
-/// A chart of counts over time, in steps of equal length.
+/// A chart of counts over time, with one count for each of several periods of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The start of the first time step in the chart.
+    /// The start of the first period in the chart.
     pub from: Timestamp,
-    /// The length of each time step in the chart.
+    /// The length of each period in the chart.
     pub step: Duration,
-    /// The lines of the chart. Each has a name, such as `arrived`, and one count for each time step of the chart.
+    /// The lines of the chart. Each has a name, such as `arrived`, and one count for each period in the chart.
     pub lines: Vec<(&'static str, Vec<u64>)>,
 }
 
@@ -99,7 +99,8 @@ impl Fact {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// Returns the lines of text beside the title. If the fact has a count, the first line begins with it.
+    /// Returns the lines of text beside this fact's title. If the fact has a count, the first line begins with the
+    /// count.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
@@ -108,8 +109,8 @@ impl Fact {
         lines
     }
 
-    /// Returns the first line of the text without its number, if it begins with one: the separator and the words that
-    /// follow. Empty if there are no such words.
+    /// Returns what follows the count in the first line of the text: the separator and the words after it. If the fact
+    /// has no count, returns the whole first line. The result is empty if the line has no other words.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
@@ -120,12 +121,12 @@ impl Fact {
 }
 
 impl Series {
-    /// Returns the number of time steps in the chart.
+    /// Returns the number of periods in the chart.
     pub fn steps(&self) -> usize {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }
 
-    /// Returns the start of one of the chart's time steps, which are numbered from 0.
+    /// Returns the start of one of the chart's periods, which are numbered from 0.
     pub fn at(&self, step: usize) -> Timestamp {
         self.from.saturating_add(self.step * step as u32)
     }

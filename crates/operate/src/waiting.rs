@@ -37,7 +37,7 @@ pub struct WaitingOptions {
     pub since: Option<Duration>,
 }
 
-/// The waiting events of a deployment, ready to be [reported](Self::report).
+/// The waiting events in a deployment, ready to be [reported](Self::report).
 #[derive(Debug)]
 pub struct Waiting {
     reading: Reading,
@@ -46,7 +46,7 @@ pub struct Waiting {
     unmatched: Option<Text>,
 }
 
-/// Finds the waiting events of a deployment in the handler's log.
+/// Finds a deployment's waiting events in the handler's log.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
 }
 
-/// A note that an error glob matches no waiting event. `errors` describes the errors of the waiting events.
+/// A note that an error glob matches no waiting event. `errors` lists the errors that the waiting events do have.
 pub fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }

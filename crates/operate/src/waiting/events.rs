@@ -22,7 +22,7 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
-    /// Recent counts for each function.
+    /// Recent counts of each function's failures, retries and dead-letters, and of all due events.
     pub(super) recent: Recent,
     /// The state of the pauses and the allow-list for each kind of message. Messages are of the same kind if they
     /// have the same function and error.
@@ -84,7 +84,7 @@ pub enum Why {
     NotAllowed,
 }
 
-/// Converts the reason given in the log.
+/// Converts the reason that a log line gives for the wait into a [`Why`].
 impl From<WaitsFor> for Why {
     fn from(waits_for: WaitsFor) -> Self {
         match waits_for {
@@ -115,13 +115,13 @@ impl Why {
 }
 
 impl Waits {
-    /// Creates an empty `Waits` that keeps each message's receipt handle, with which the message can be made visible
-    /// earlier.
+    /// Creates an empty `Waits` that keeps each message's receipt handle. The handle is needed to make the message
+    /// visible early.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
 
-    /// Returns true if receipt handles are kept. A message can be made visible early by its receipt handle.
+    /// Returns true if the messages' receipt handles are kept. They are needed to make a message visible early.
     pub(super) fn keeps_handles(&self) -> bool {
         self.log.keeps_handles()
     }
@@ -134,8 +134,8 @@ impl Waits {
         self.log.take(line);
     }
 
-    /// Removes messages without a log line since this time. These messages have left the queue, but the lines that say
-    /// so are missing.
+    /// Removes the messages that have had no log line since this time. They have left the queue, but the log lines that
+    /// say so are missing.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.recent.forget_before(since);
         self.log.forget_before(since);
@@ -201,8 +201,8 @@ impl Waits {
         self.log.waiting().len()
     }
 
-    /// The most frequent errors of the waiting events, with counts: `TargetDown (3), Timeout (1)`. `None` if no event
-    /// is waiting.
+    /// The most frequent errors among the waiting events, with counts: `TargetDown (3), Timeout (1)`. `None` if no
+    /// event is waiting.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {

@@ -27,7 +27,7 @@ impl WaitingFilter {
         *self == Self::default()
     }
 
-    /// Returns true if the filter matches the event of a log line.
+    /// Returns true if the filter matches the event in a log line.
     pub fn takes(&self, event: &LoggedEvent<'_>) -> bool {
         self.takes_key(&event.key) && self.takes_kind(Some(&event.target), event.error_type.as_deref())
     }

@@ -12,16 +12,16 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// The number of five-minute periods for which events are counted. Together, they cover three hours.
+/// The number of five-minute periods in three hours. Events are counted separately for each period.
 const STEPS: u64 = 36;
-/// The number of complete five-minute steps that show whether a function is recovering.
+/// The number of complete five-minute periods that show whether a function is recovering.
 const NEWEST: usize = 2;
 /// A function counts as recovering only if it had at least this many retries in total in the last two complete
 /// five-minute periods.
 const FEWEST_RETRIES: u64 = 3;
-/// The number of five-minute steps in twelve hours. Every read of the log covers at least twelve hours.
+/// The number of five-minute periods in twelve hours. Every read of the log covers at least twelve hours.
 const TWELVE_HOURS: u64 = 144;
-/// The number of five-minute steps in an hour.
+/// The number of five-minute periods in an hour.
 const AN_HOUR: usize = 12;
 
 /// The possible states of a function, worst first.
@@ -73,18 +73,19 @@ pub struct FunctionState<'r> {
     pub held: u64,
     /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
-    /// The most frequent error of the waiting events. `None` if no event is waiting, or if the largest group of waiting
-    /// events has no known error.
+    /// The most frequent error among the waiting events. `None` if no event is waiting, or if the largest group of
+    /// waiting events has no known error.
     pub error: Option<&'r str>,
-    /// The latest due time of the waiting events. `None` if no event is waiting, or if some due time is unknown.
+    /// The latest due time among the waiting events. `None` if no event is waiting, or if some due time is unknown.
     pub back_by: Option<Timestamp>,
-    /// Counts for the last three hours, oldest step first. The last entry is the current step.
+    /// Counts for the last three hours, one for each five-minute period, oldest first. The last entry is for the
+    /// current period.
     pub steps: Vec<Step>,
 }
 
 impl FunctionState<'_> {
     /// Adds up the function's counts for the last hour. The sum covers only 55 to 60 minutes, because the current
-    /// five-minute step is not over.
+    /// five-minute period is not over.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
     }
@@ -101,7 +102,7 @@ impl FunctionState<'_> {
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
-        // A failed retry takes some minutes to reach the retry queue as a failure, so the current step alone does not
+        // A failed retry takes some minutes to reach the retry queue as a failure, so the current period alone does not
         // show a recovery.
         let is_better = |step: Step| step.retried > 2 * step.failed;
         let recovers =

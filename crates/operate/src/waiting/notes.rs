@@ -31,15 +31,15 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if no waiting event is missing from the reading. With a filter, hidden messages without a log line
-    /// are not detected.
+    /// Returns true if all waiting events that match the filter were found in the log, as far as can be known. If the
+    /// log was read with a filter, hidden messages without a log line are not detected.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that should have a line in the log, but have none. The number is 0 if lines may be
-    /// missing from the reading, for example because of a filter.
+    /// The number of hidden messages that should have a line in the log, but have none. The number is 0 if some lines
+    /// may not have been read, for example because of a filter.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;

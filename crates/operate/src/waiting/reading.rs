@@ -56,7 +56,7 @@ pub struct Reading {
     pub(super) lines: u64,
     /// The number of log lines that this command cannot read because a newer version of the handler wrote them.
     pub(super) newer: u64,
-    /// The functions of the filter that appear in a log line, as indices into the filter's list of functions.
+    /// The functions in the filter that appear in a log line, as indices into the filter's list of functions.
     pub(super) logged: BTreeSet<usize>,
 }
 
@@ -67,7 +67,7 @@ pub struct Scope<'a> {
     pub wanted: &'a WaitingFilter,
     /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
     pub since: Option<Duration>,
-    /// True to keep the messages' receipt handles. A message can be made visible early by its receipt handle.
+    /// True to keep the messages' receipt handles, which are needed to make a message visible early.
     pub handles: bool,
 }
 

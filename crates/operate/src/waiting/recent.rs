@@ -1,5 +1,5 @@
-//! Counts each function's recent failures, retries and dead-letters from the handler's log, in five-minute steps. Also
-//! counts the events that were due.
+//! Counts each function's recent failures, retries and dead-letters from the handler's log, for five-minute periods.
+//! Also counts the events that were due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, WaitsFor, What};
 use serde::Serialize;
 
-/// The length of a [`Step`]: five minutes.
+/// The length of the period that a [`Step`] covers: five minutes.
 pub const STEP: Duration = Duration::from_secs(300);
 /// The maximum number of functions that are counted. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
-/// The counts of one function's events in one five-minute step.
+/// The counts of one function's events in one five-minute period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Failed events that arrived in the retry queue, including redriven events.
@@ -24,7 +24,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Adds up the counts of several five-minute steps.
+    /// Adds up the counts of several five-minute periods.
     pub fn sum<'s>(steps: impl IntoIterator<Item = &'s Self>) -> Self {
         steps.into_iter().fold(Self::default(), |sum, step| Self {
             failed: sum.failed + step.failed,
@@ -34,15 +34,15 @@ impl Step {
     }
 }
 
-/// Counts of failures, retries, dead-letters and due events in five-minute steps, which are numbered from the start of
-/// 1970. Lines of the handler's log may be added in any order, and more than once.
+/// Counts of failures, retries, dead-letters and due events for each five-minute period. The periods are numbered from
+/// the start of 1970. Lines of the handler's log may be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by its ARN and then by the number of the five-minute
-    /// step.
+    /// period.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due at the start of each five-minute step, by the step's number. An event is not
-    /// counted until the handler has checked it.
+    /// The number of events that were due at the start of each five-minute period, by the period's number. An event is
+    /// not counted until the handler has checked it.
     due: BTreeMap<u64, u64>,
 }
 
@@ -76,8 +76,8 @@ impl Recent {
         *counts = Step::sum([&*counts, &step]);
     }
 
-    /// Counts a message as due at the start of each five-minute step between the message's due time and `checked`, the
-    /// time of the handler's check. Counts nothing if a later line about the message is already known.
+    /// Counts a message as due at the start of each five-minute period between the message's due time and `checked`,
+    /// the time of the handler's check. Counts nothing if a later line about the message is already known.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
@@ -94,7 +94,7 @@ impl Recent {
         self.steps.keys().map(AsRef::as_ref)
     }
 
-    /// Drops the counts of all five-minute steps that ended before `since`.
+    /// Drops the counts for all five-minute periods that ended before `since`.
     pub(super) fn forget_before(&mut self, since: Timestamp) {
         for steps in self.steps.values_mut() {
             *steps = steps.split_off(&number(since));
@@ -113,12 +113,13 @@ pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     }
 }
 
-/// Returns the number of the five-minute step that contains the time `at`. Steps are numbered from the start of 1970.
+/// Returns the number of the five-minute period that contains the time `at`. Periods are numbered from the start of
+/// 1970.
 pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
 }
 
-/// Returns the time at which the five-minute step with this number begins.
+/// Returns the time at which the five-minute period with this number begins.
 pub(super) fn begin(step: u64) -> Timestamp {
     Timestamp::from_secs(step * STEP.as_secs())
 }
