@@ -1,4 +1,4 @@
-//! The doctor: numbered checks of a deployment, of its functions, and of functions that read SQS directly.
+//! The doctor: numbered checks on a deployment, on its functions, and on functions that read SQS directly.
 //!
 //! The doctor first reads all facts, and then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with
 //! one finding for each check and each subject, such as a function.

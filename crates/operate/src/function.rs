@@ -142,7 +142,7 @@ pub struct Target {
     pub unfit: Option<&'static str>,
     /// True if Lambda allows recursive loops for this function.
     pub recursion_allowed: bool,
-    /// The function's reserved concurrency, if any.
+    /// The function's reserved concurrency. `None` if no concurrency is reserved for it.
     pub reserved_concurrency: Option<u32>,
     /// The ARN of the queue or topic in the function's own `DeadLetterConfig`.
     pub dead_letter: Option<String>,
@@ -161,7 +161,7 @@ impl Target {
         Self::of(account, function, own).await
     }
 
-    /// Reads a function. `None` if Lambda does not have it.
+    /// Reads a function. Returns `None` if the function does not exist.
     ///
     /// # Errors
     ///
@@ -231,7 +231,8 @@ impl Target {
         role_name(&self.role_arn)
     }
 
-    /// The name of the CloudFormation stack that owns the function, if any, from the function's tags.
+    /// The name of the CloudFormation stack that owns the function, according to the function's tags. `None` if no
+    /// stack owns it.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }

@@ -34,9 +34,10 @@ pub fn parameter_of(variable: &str) -> String {
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
-/// CloudFormation's limit for a parameter's value, in bytes.
+/// CloudFormation's limit on the size of a parameter's value, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// Lambda's limit for a function's environment variables, in bytes, measured as one JSON object.
+/// Lambda's limit on the total size of a function's environment variables, in bytes, when they are written as one JSON
+/// object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
 /// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the
@@ -68,13 +69,13 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// Returns the size of environment variables in bytes. Like Lambda's limit [`ENVIRONMENT_BYTES`], it counts them as one
-/// JSON object.
+/// Returns the total size of environment variables, in bytes, when they are written as one JSON object. Lambda limits
+/// this size to [`ENVIRONMENT_BYTES`].
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The interval between checks of an update. The checks stop after half an hour.
+/// The interval between checks on whether an update has finished. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
 /// The maximum number of consecutive checks that may still find the stack as it was before the update. These checks

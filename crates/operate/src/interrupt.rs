@@ -43,7 +43,7 @@ impl Interrupt {
     ///
     /// # Errors
     ///
-    /// Returns the error of the work, or [`Failure::Interrupted`].
+    /// Returns the work's own error, or [`Failure::Interrupted`] if the interrupt was raised.
     pub async fn or<T, E: From<Failure>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         tokio::select! {
             result = work => result,

@@ -85,7 +85,7 @@ pub trait Follow: fmt::Debug {
 /// The progress of one stage of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of items, such as dead-letters, that the work has finished.
+    /// The number of items, such as dead-letters, that have been processed so far.
     pub done: u64,
     /// The total number of items in this stage of the work, if known.
     pub of: Option<u64>,

@@ -46,7 +46,7 @@ pub fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The target's name for operators: `name`, `name:qualifier` or `every function`.
+/// The target's name as shown to operators: `name`, `name:qualifier` or `every function`.
 pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }

@@ -62,9 +62,9 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// Recalls the messages of events that match `wanted`, after a request or the end of a pause has been written to the
-/// SSM parameter. Returns `None` if the plan recalls no message. If the recall fails, the error says that what was
-/// written remains in force.
+/// Makes the hidden messages of events that match `wanted` visible when their retries are due, now that `written` (a
+/// request or the end of a pause) is in the SSM parameter. Returns `None` if `planned`, the number of messages to
+/// recall, is 0. If the recall fails, the error says that `written` remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -186,8 +186,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Adds a message to the count that matches SQS's response. Fails if SQS denied permission, or if the queue does
-    /// not exist.
+    /// Counts a message under the outcome of SQS's response. Fails if SQS denied permission, or if the queue does not
+    /// exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

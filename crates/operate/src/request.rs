@@ -50,7 +50,7 @@ pub struct RequestEvents {
     /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
     /// request that cancels events by key also applies to their later failures.
     pub keys: Vec<String>,
-    /// The reason for the request, if any.
+    /// The reason for the request. `None` if the operator gave no reason.
     pub why: Option<String>,
 }
 
@@ -65,7 +65,8 @@ pub struct RequestPlan {
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// The outcome of the recall. `None` in a plan, or if the request needs no recall.
+    /// The outcome of making the messages of waiting events visible early. `None` in a plan, or if no message had to be
+    /// made visible early.
     result: Option<Recalled>,
     #[serde(skip)]
     target: PauseTarget,
@@ -128,7 +129,7 @@ impl Change for RequestEvents {
 }
 
 impl RequestEvents {
-    /// The flags of `comeback retry` or `comeback cancel` for this request, except its keys.
+    /// The request's time span and error pattern, written as flags, such as `--within=10m`.
     fn flags(&self) -> Vec<String> {
         let within = || flag("within", &durations::flag(self.within));
         let within = (self.kind == RequestKind::Retry).then(within);
@@ -275,7 +276,7 @@ pub fn read_key(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the handler's retry policies. Fails if the handler refuses its settings, or if the allow-list is empty.
+/// Parses the handler's retry policies. Fails if the handler would refuse its settings, or if the allow-list is empty.
 fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     let policies = deployment.policies().map_err(|refused| {
         let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");

@@ -228,8 +228,8 @@ impl ResumePlan {
         ]))
     }
 
-    /// Says why the handler retries no events, if that is so. Otherwise, says how soon it checks the held events whose
-    /// messages do not become visible earlier. Returns `None` if there are no such events.
+    /// If the handler retries no events, says why. Otherwise, says how soon the handler checks the held events whose
+    /// messages the resume does not make visible early. Returns `None` if there are no such events.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

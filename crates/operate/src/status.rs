@@ -79,7 +79,8 @@ pub struct Status {
 /// An entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The name or ARN of the functions to which this entry of `POLICIES` applies, as a pattern such as `orders-*`.
+    /// The pattern of this `POLICIES` entry, such as `orders-*`. It matches the names or ARNs of the functions to which
+    /// the entry applies.
     functions: String,
     /// The settings in this entry of `POLICIES`: each variable's name with its value.
     settings: BTreeMap<String, String>,
@@ -99,8 +100,9 @@ struct MappingState {
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. `before` is the previous result, if any. With a previous result, dead-letters are
-/// received again only if their number has changed, and CloudWatch is read again only after a minute.
+/// Reads the state of a deployment. `before` is the previous result, or `None` for the first read. With a previous
+/// result, dead-letters are received again only if their number has changed, and CloudWatch is read again only after a
+/// minute.
 ///
 /// # Errors
 ///
@@ -271,8 +273,8 @@ struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if every dead-letter was received, so this one is surely the oldest. If false, the queue may contain an
-    /// older one.
+    /// True if every dead-letter was received, so that the oldest is certainly known. If false, the queue may contain
+    /// an older one.
     is_exact: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum Piece {
     Words(String),
     /// A Lambda function.
     Function {
-        /// The function's name in the text.
+        /// The function's name as the text shows it, such as `orders`.
         shown: String,
         /// The function's name as written in a command: its ARN if the function is in another account or region.
         name: String,
@@ -61,7 +61,7 @@ pub enum Piece {
 /// The quotes around a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
-    /// Backquotes, for a command within a sentence.
+    /// Backticks, for a command within a sentence.
     Backquotes,
     /// No quotes, for a command on its own.
     Bare,

@@ -1,4 +1,4 @@
-//! Checks of functions that read SQS directly with `comeback-sqs`, such as whether the queue's visibility timeout is
+//! Checks on functions that read SQS directly with `comeback-sqs`, such as whether the queue's visibility timeout is
 //! long enough. The package runs inside the function, where it cannot read such settings.
 
 use std::fmt::Display;
@@ -18,7 +18,7 @@ use crate::text::{Text, shell};
 
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
-/// SQS's limit for `maxReceiveCount`.
+/// SQS's limit on `maxReceiveCount`.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// The approximate time that a FIFO queue takes to deliver a message [`MAX_RECEIVE_COUNT`] times, with the default
 /// `max_backoff`.

@@ -1,4 +1,4 @@
-//! The checks for attached functions.
+//! Checks on the attached functions.
 
 use std::collections::BTreeSet;
 

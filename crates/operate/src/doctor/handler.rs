@@ -1,4 +1,4 @@
-//! Checks of the retry handler, its alarms and its pauses.
+//! Checks on the retry handler, its alarms and its pauses.
 
 use crate::pauses::parameter::nearly_full;
 use comeback_engine::{
@@ -330,7 +330,7 @@ fn in_words(pause: &Pause) -> String {
     format!("{target} since {}{by}{why}", pause.from)
 }
 
-/// The argument of `comeback resume` that ends the pause.
+/// Returns the argument to pass to `comeback resume` to end a pause with this target.
 fn resumed(target: &PauseTarget) -> String {
     match target {
         PauseTarget::All => "--all".to_owned(),

@@ -1,4 +1,4 @@
-//! The judgement of a check.
+//! The result of a check: whether it found a problem, and how to fix the problem.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::alarms::TopicArn;
 use crate::failure::Failure;
 use crate::text::{Piece, Text};
 
-/// The placeholder for the ARN of an SNS topic in the text of a fix.
+/// The placeholder for the ARN of an SNS topic in a suggested fix.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
 
 /// The possible outcomes of a check, from best to worst.
@@ -60,14 +60,14 @@ impl Judgement {
     }
 }
 
-/// A line of a fix.
+/// One line of the fix that the doctor suggests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixLine {
-    /// One line of the fix that the doctor suggests: a command, or an instruction in words.
+    /// The text of the line: a command, or an instruction in words.
     pub text: String,
     /// True for a command to copy, false for an instruction in words.
     pub is_command: bool,
-    /// True if the line still contains `TOPIC_ARN`, which the operator must replace with the ARN of an SNS topic.
+    /// True if `text` still contains `TOPIC_ARN`, which the operator must replace with the ARN of an SNS topic.
     pub lacks_topic: bool,
 }
 

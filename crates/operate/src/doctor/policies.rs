@@ -1,4 +1,4 @@
-//! The check of `POLICIES`, the retry policies of individual functions.
+//! The check on `POLICIES`, which holds the retry policies for individual functions.
 
 use comeback_engine::PolicyEntry;
 

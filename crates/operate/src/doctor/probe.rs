@@ -29,8 +29,8 @@ const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 /// The log is searched from this long before the event was sent, because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
-/// Sends the example function an event that fails once, and follows it in the logs until it succeeds, is
-/// dead-lettered, or is overdue. Tells the operator each step once. The event leaves nothing to clean up.
+/// Sends the example function an event that fails once, and follows it in the logs until it succeeds, is dead-lettered,
+/// or is overdue. Reports each step to the operator once. The event leaves nothing to clean up.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -73,7 +73,8 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// Returns the judgement if the probe's event has succeeded or been dead-lettered. `None` if it has done neither yet.
+/// Returns the judgement if the probe's event has succeeded or been dead-lettered, or `None` if neither has happened
+/// yet.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         StoryEnd::Invoked { request_id: Some(retry), .. } => {

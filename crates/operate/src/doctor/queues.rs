@@ -1,4 +1,4 @@
-//! Checks of the event source mapping and of the two queues.
+//! Checks on the event source mapping and on the two queues.
 
 use std::time::Duration;
 
@@ -258,8 +258,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// Checks that both queues accept messages of 1 MiB. A queue from before SQS raised its limit may refuse messages of
-/// more than 256 KiB.
+/// Checks that both queues accept messages of 1 MiB. A queue that was created before SQS raised the limit may refuse
+/// messages of more than 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

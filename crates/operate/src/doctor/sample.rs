@@ -1,4 +1,4 @@
-//! The facts of a healthy deployment. The tests of the checks change some of them.
+//! Facts about a healthy deployment. Tests of the checks change some of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

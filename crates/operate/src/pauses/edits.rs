@@ -31,7 +31,7 @@ pub enum PauseEnd {
 }
 
 impl PauseTerms {
-    /// The flags of `comeback pause` that set the end and the spread.
+    /// The flags to pass to `comeback pause` to set the end and the spread.
     pub fn flags(&self) -> Vec<String> {
         let end = self.end.map(|end| match end {
             PauseEnd::At(until) => flag("until", &until.to_string()),
@@ -156,7 +156,7 @@ pub(crate) fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Adds a pause, in place of any open pause of its target.
+/// Returns the pauses with `pause` added. It replaces any open pause for the same target.
 pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())

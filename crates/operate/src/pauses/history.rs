@@ -1,5 +1,5 @@
-//! The history of a deployment's pauses: who paused which function, and when. It covers the hundred versions of the
-//! SSM parameter that SSM keeps.
+//! The history of a deployment's pauses: who paused which function, and when. It covers the latest hundred versions of
+//! the SSM parameter, which is as many as SSM keeps.
 
 use std::time::Duration;
 

@@ -17,7 +17,8 @@ pub enum InForce {
     },
     /// The function is not paused.
     NotPaused {
-        /// The time when all events that past pauses held are due again. `None` if no pause is known.
+        /// The time when the last of the events held by known pauses becomes due again. `None` if no known pause has an
+        /// end.
         back_by: Option<Timestamp>,
     },
 }

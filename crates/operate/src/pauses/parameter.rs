@@ -9,8 +9,8 @@ use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history::newest_readable;
 
-/// Reads the pauses from the deployment's SSM parameter. If the parameter does not exist, nothing is paused, as in the
-/// handler. Returns `None` if the handler reads no pauses.
+/// Reads the pauses from the deployment's SSM parameter. If the parameter does not exist, treats every function as not
+/// paused, as the handler does. Returns `None` if the handler reads no pauses.
 pub(crate) async fn read_pauses(
     account: &Account,
     deployment: &Deployment,
@@ -354,8 +354,8 @@ mod tests {
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// Two operators pause one function each at the same time, and then resume them. This is tried 30 times, and each
-    /// time, the second operator starts one call later than the time before.
+    /// At the same time, two operators each pause a different alias of a function, and then resume it. This is tried 30
+    /// times. Each time, the second operator starts one call later than the time before.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -8,7 +8,7 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// A request from `comeback retry` or `comeback cancel`, as it is in the SSM parameter.
+/// A request from `comeback retry` or `comeback cancel`, as stored in the SSM parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestInForce(pub Request);
 
@@ -27,7 +27,7 @@ impl RequestInForce {
         }
     }
 
-    /// The request in words, as in `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
+    /// The request in words, such as `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`.
     pub fn line(&self) -> Text {
         let Request { target, at, errors, keys, by, why, .. } = &self.0;
         let target = target.to_string();

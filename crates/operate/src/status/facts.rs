@@ -1,4 +1,4 @@
-//! The lines of `comeback status`: a title and text for each topic.
+//! The lines that `comeback status` prints: a title and text for each topic.
 
 use comeback_engine::{LONG_PAUSE, Pause, PauseTarget, RequestKind};
 
@@ -21,7 +21,8 @@ use crate::text::{Text, Tone, quoted};
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// A fact for each topic that has something to show, followed by the parts that could not be read.
+    /// Returns a [`Fact`] for each topic that has something to show, followed by one for each part of the status that
+    /// could not be read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
             self.waiting(),
@@ -179,7 +180,7 @@ impl Status {
     }
 }
 
-/// Describes the counts for the last hour, except those for which CloudWatch has no data.
+/// Describes the counts for the last hour, except those that are missing from CloudWatch.
 fn last_hour(hour: &LastHour) -> String {
     let known = |counts: &[(Option<f64>, &str)]| {
         let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));

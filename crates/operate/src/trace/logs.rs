@@ -121,13 +121,14 @@ pub enum Report {
     /// The log could not be read.
     #[serde(rename = "unknown")]
     Unread {
-        /// The reason why the log could not be read, for the operator.
+        /// The reason, shown to the operator, why the log could not be read.
         why: String,
     },
 }
 
 impl Report {
-    /// Returns true if the report shows no error. A report without a status counts as a success.
+    /// Returns true if Lambda's `REPORT` line for the invocation shows no error. A line without a status counts as a
+    /// success.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Seen { status, .. } if status.as_deref().is_none_or(|status| status == "success"))
     }

@@ -69,13 +69,15 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// Formats the policy's pattern, as in `, by the policy of orders-*`. Returns an empty string for the stack's policy.
+/// Formats the policy's pattern, for example `, by the policy of orders-*`. Returns an empty string for the stack's
+/// policy.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// Says how late an invocation was, as in `, 20s after it was due at 10:28:00`. Returns an empty string for a delay of
-/// less than a second. The due time may differ from the one in earlier log lines, because a pause may have changed it.
+/// Says how late an invocation was, for example `, 20s after it was due at 10:28:00`. Returns an empty string for a
+/// delay of less than a second. The due time may differ from the one in earlier log lines, because a pause may have
+/// changed it.
 fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -85,8 +87,8 @@ fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
 }
 
-/// Describes the request that brought a retry forward, as in: by `comeback retry` of 10:28:00 (ops), 7h before its
-/// time. The text begins with a space.
+/// Describes the request that brought a retry forward, for example " by `comeback retry` of 10:28:00 (ops), 7h before
+/// its time". The text begins with a space.
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
