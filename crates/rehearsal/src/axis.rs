@@ -111,7 +111,7 @@ impl TimeAxis {
         Self { logarithmic: false, is_ago: false, start: 0.0, end: end.max(1.0) }
     }
 
-    /// Makes a linear axis that ends now, on the right, and starts `longest` seconds ago.
+    /// Creates a linear axis that runs from `longest` seconds ago, on the left, to now, on the right.
     pub fn ago(longest: f64) -> Self {
         Self { is_ago: true, ..Self::linear(longest) }
     }

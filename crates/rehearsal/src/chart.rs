@@ -37,7 +37,7 @@ pub struct Colour {
     pub dark: &'static str,
 }
 
-/// Every colour that a chart of the simulation report may use.
+/// Every colour that a chart in the simulation report may use.
 pub const PALETTE: [Colour; 9] = [
     Colour { name: "paper", light: PAPER, dark: "#17181B" },
     Colour { name: "ink", light: INK, dark: "#EAEAEA" },
@@ -179,14 +179,14 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     Ok(chart)
 }
 
-/// Style of a line, in a chart and in its legend. The styles are distinct even without colours.
+/// Style of a line in a chart and in its legend. The styles are distinct even without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStyle {
-    /// Two pixels wide.
+    /// A solid line, two pixels wide.
     Thick,
-    /// Two pixels wide, dashed.
+    /// A dashed line, two pixels wide.
     Dashed,
-    /// One pixel wide.
+    /// A solid line, one pixel wide.
     Thin,
 }
 

@@ -76,25 +76,25 @@ pub struct Picture {
     pub size: (u32, u32),
     /// The drawing as SVG elements.
     pub markup: String,
-    /// Values to show at the pointer, from left to right.
+    /// Values to show beside the pointer, one set for each part of the horizontal axis, from left to right.
     values: Vec<Values>,
 }
 
 /// The values of a chart between two points on its horizontal axis. They are shown while the pointer is between these
 /// points.
 pub struct Values {
-    /// The left end of the part of the horizontal axis that has these values, from 0 (left) to 1 (right).
+    /// The left end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
     pub from: f64,
-    /// The right end of the part of the horizontal axis that has these values, from 0 (left) to 1 (right).
+    /// The right end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
     pub to: f64,
-    /// The chart's values in this part of the horizontal axis, in words, to show at the pointer.
+    /// The chart's values in one part of the horizontal axis, in words, to show beside the pointer.
     pub text: String,
-    /// The page that a click opens; `None` if a click does nothing.
+    /// The page that opens when the reader clicks this part of the chart; `None` if a click does nothing.
     pub href: Option<String>,
 }
 
 impl Picture {
-    /// Replaces the values to show at the pointer.
+    /// Replaces the values to show beside the pointer.
     #[must_use]
     pub fn with_values(self, values: impl IntoIterator<Item = Values>) -> Self {
         Self { values: values.into_iter().collect(), ..self }

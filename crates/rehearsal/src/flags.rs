@@ -64,7 +64,8 @@ fn arg(flag: &'static str, setting: &Setting) -> Arg {
         .help(help(setting))
 }
 
-/// Formats the help text of a flag: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`.
+/// Formats the help text for a flag: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default:
+/// 24h]`.
 pub fn help(setting: &Setting) -> String {
     let Setting { name, meaning, kind, default, .. } = setting;
     let range = match kind {
@@ -108,8 +109,8 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     })
 }
 
-/// Returns a function that adds `errors` to the help of `--non-retryable-errors`. `errors` is a sentence about the
-/// simulated target's errors.
+/// Returns a function that adds `errors` to the help text for `--non-retryable-errors`. `errors` is a sentence about
+/// the errors that the simulated target returns.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -153,7 +154,8 @@ impl PolicyFlags {
     }
 }
 
-/// Returns the entry of `--policies` for the function that `--target` names. Fails if no entry matches.
+/// Returns the entry in the value of `--policies` that matches the function named by `--target`. Fails if no entry
+/// matches.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         Failure::Refused(vec![format!(

@@ -1,4 +1,4 @@
-//! Plans. A plan finds a policy that meets a goal, for example a recovery time.
+//! `comeback plan`: finds a policy that meets a goal, for example a recovery time.
 
 mod plot;
 mod words;
@@ -32,7 +32,8 @@ pub struct PlanArguments {
     /// Usual rate of events, such as 10/s, 600/m, 20000/h or 1000000/d [default: 10/s]
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// Goal: time from the end of the outage until 99 % of its events are delivered [default: 30m]
+    /// Goal: time from the end of the outage until 99% of the events that arrived during it are delivered [default:
+    /// 30m]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     recover_within: Option<Duration>,
     /// Share of events that always fail, such as 1% or 0.01 [default: 0]
@@ -89,7 +90,7 @@ impl PlanArguments {
     }
 }
 
-/// Returns the settings that are the same in every policy of a plan. `MAX_AGE` and `MAX_RETRIES` come from `policy`.
+/// Returns the settings that are the same for every policy in a plan. `MAX_AGE` and `MAX_RETRIES` come from `policy`.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -110,7 +111,7 @@ pub struct Recommended {
     pasted: Pasted,
     /// Sentences that say why no policy meets the goal; empty if a policy meets the goal.
     pub limited_by: Vec<String>,
-    /// The entry of `POLICIES` that the plan is for; `None` if the plan is for the whole stack.
+    /// The entry in `POLICIES` that the plan is for; `None` if the plan is for the whole stack.
     #[serde(skip)]
     pub entry: Option<PolicyEntry>,
 }
@@ -148,8 +149,8 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// Returns a table of the unbeaten policies and the defaults, for an HTML page. A policy is unbeaten if no other
-    /// policy beats it in every figure.
+    /// Returns a table of the default policy and the policies that no other policy beats, for an HTML page. A policy
+    /// beats another if it is no worse in any figure, and better in at least one.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }
@@ -160,7 +161,8 @@ impl Recommended {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// Formats the settings for the terminal, ready to paste into a deployment; empty if no policy meets the goal.
+    /// Formats the settings for the terminal, ready to paste into a deployment. Returns an empty string if no policy
+    /// meets the goal.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
@@ -187,9 +189,9 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
 /// A plan's settings, ready to paste into a deployment.
 #[derive(Serialize)]
 struct Pasted {
-    /// Settings of the stack to deploy; `None` if no policy meets the goal.
+    /// The stack's settings, for its deployment; `None` if no policy meets the goal.
     settings: Option<Vec<DeployedSetting>>,
-    /// The changed entry of `POLICIES`; `None` if the plan is for the whole stack, or if no policy meets the goal.
+    /// The changed entry in `POLICIES`; `None` if the plan is for the whole stack, or if no policy meets the goal.
     entry: Option<String>,
 }
 

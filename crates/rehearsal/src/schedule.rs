@@ -14,12 +14,12 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// If there are more retries than this, the table shows only some of them.
+/// Maximum number of retries that the table shows in full. If there are more, it shows only some of them.
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// A table that does not show all retries shows the first ones, and then about this many whose numbers are round, such
-/// as 20, 30 and 40.
+/// A table that does not have room for all retries shows the first few, and then about this many later retries with
+/// round numbers, such as 20, 30 and 40.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -78,8 +78,8 @@ pub fn outcome(schedule: &Schedule) -> String {
     format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
-/// Returns the retries that the schedule's table shows: all of them if there are few, or else the first ones, some with
-/// round numbers, and the last one.
+/// Returns the retries that the schedule's table shows: all of them if there are few; otherwise the first few, some
+/// later ones with round numbers, and the last one.
 pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;

@@ -61,8 +61,8 @@ struct Shared<F> {
 /// [`lambda_runtime::run`].
 ///
 /// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) converts a boxed
-/// error. A boxed [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) keeps its name as
-/// the error type.
+/// error to one that Lambda can report. A boxed [`RetryAfter`](crate::RetryAfter) or
+/// [`NonRetryable`](crate::NonRetryable) keeps its name as the error type.
 ///
 /// # Errors
 ///
@@ -170,7 +170,8 @@ struct ReceivedMessage {
     record: SqsMessage,
     id: String,
     sent: Sent,
-    /// The message's FIFO group; `None` on a standard queue, where a group does not order messages.
+    /// The ID of the message's group in a FIFO queue; `None` in a standard queue, where groups do not keep messages in
+    /// order.
     group: Option<String>,
     end: Mutex<Ending>,
     /// True once SQS has confirmed that it hid or deleted the message.
@@ -186,7 +187,7 @@ enum Ending {
     Settled,
     /// The record failed, and its message is to become visible again at this time.
     Due(Timestamp),
-    /// An earlier message of the same FIFO group was not processed successfully. This message is skipped and becomes
+    /// An earlier message in the same message group was not processed successfully. This message is skipped and becomes
     /// visible again immediately.
     Blocked,
 }
@@ -457,7 +458,7 @@ where
         time
     }
 
-    /// Marks the messages that SQS hid or deleted, and logs those that it did not.
+    /// Records which of the messages SQS hid or deleted when it was called, and logs the others as errors.
     fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),
@@ -493,7 +494,7 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Splits the messages into lists to process in order: one for each FIFO group, and one for each message without a
+/// Splits the messages into lists to process in order: one for each message group, and one for each message without a
 /// group.
 fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
     let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Prints the tables of docs/plan.md that compare the default policy with others (`make policy-table`).
+//! Prints the tables in docs/plan.md that compare the default policy with others (`make policy-table`).
 
 #[path = "../tests/runs/policy_table.rs"]
 mod policy_table;

@@ -1,5 +1,5 @@
 //! Checks the invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The
-//! oracle checks the step with the functions of `invariants`. If a fault excuses a breach, the function takes the
+//! oracle checks the step with the functions in `invariants`. If a fault excuses a breach, the function takes the
 //! excuse as an argument.
 //!
 //! `ledger` keeps the state of events, and `history` the state of messages. `parameter` parses the pauses parameter,

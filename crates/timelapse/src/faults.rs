@@ -1,4 +1,4 @@
-//! The faults of a run, and the dice that decide when they strike.
+//! The faults to inject into a run, and the dice that decide when they strike.
 
 pub(crate) mod fault;
 pub(crate) mod mix;
@@ -32,8 +32,8 @@ struct Die {
 }
 
 impl Dice {
-    /// Creates the dice for a run that begins at `start`. Each fault has its own random generator, so that adding a
-    /// fault does not change the draws of the others.
+    /// Creates the dice for a run that begins at `start`. Each fault has its own random number generator, so that
+    /// adding a fault does not change the draws of the others.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -74,8 +74,8 @@ impl Dice {
         strikes
     }
 
-    /// Returns how many times each fault of the run has struck, by the fault's name. Returns `None` if the run has no
-    /// faults.
+    /// Returns how many times each of the run's faults has struck, by the fault's name. Returns `None` if the run has
+    /// no faults.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

@@ -28,8 +28,8 @@ pub struct Listing {
     pub wanted: WaitingFilter,
     /// The range of due times. Only events that are due in the range are reported.
     pub due: DueRange,
-    /// The events to list individually, as positions in the order of due time. `None` means that events are only
-    /// counted.
+    /// The events to list individually, as a range of positions in the list of events sorted by due time. `None` means
+    /// that events are only counted.
     pub events: Option<Range<usize>>,
 }
 

@@ -49,7 +49,8 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// Returns the unbeaten policies and the defaults, fastest first, each with its cells as text.
+/// Returns the rows of a plan's table: the default policy, and the policies that no other policy beats in recovery
+/// time, retries and price. The fastest policy comes first. Each policy has its cells as text.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
@@ -107,7 +108,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Formats a time. The longest `MAX_BACKOFF`, which is 30 s less than 12 hours, becomes `12h`.
+/// Formats a duration. The maximum `MAX_BACKOFF`, which is 30 s less than 12 hours, is shown as `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))
@@ -138,7 +139,7 @@ fn number(variable: &str, number: u64) -> DeployedSetting {
     DeployedSetting::of(variable, &number.to_string())
 }
 
-/// Formats an entry of `POLICIES` with the settings that the plan chose. The entry's other settings stay the same.
+/// Formats an entry in `POLICIES` with the settings that the plan chose. The entry's other settings stay the same.
 pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
     let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));

@@ -88,13 +88,13 @@ pub struct SimulationFlags {
     /// Number of events that reach the target [default: 1000]
     #[arg(long, value_name = "N")]
     events: Option<usize>,
-    /// Time over which events arrive, from the start [default: the outage, or 1h without one]
+    /// Time over which events arrive, from the start [default: the length of the outage, or 1h if there is none]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     arrival_spread: Option<Duration>,
     /// Target function, its share of the events and its own outage; repeatable [default: orders]
     #[arg(long = "target", value_name = "NAME[:SHARE][,outage=TIME]", value_parser = read_target)]
     targets: Vec<SimulatedTarget>,
-    /// How long every invocation fails, from the start [default: 3h]
+    /// Time from the start during which every invocation fails [default: 3h]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     outage: Option<Duration>,
     /// Share of invocations that fail after the outage, 0 to 1 [default: 0]
@@ -106,31 +106,31 @@ pub struct SimulationFlags {
     /// Switch between down and up during the outage, and stay in each state for this long
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     flapping: Option<Duration>,
-    /// Let invocations during the outage hang for this long instead of failing at once
+    /// Make invocations during the outage hang for this long instead of failing at once
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     hang: Option<Duration>,
     /// Fail invocations beyond this multiple of the target's usual traffic per minute
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
-    /// Let each failure request a wait of this length with RetryAfter; 1s to 14d
+    /// Make each failure request a wait of this length with RetryAfter; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
-    /// Run comeback retry at this time of the run, in whole seconds, to recall every waiting event
+    /// Run comeback retry this long after the start of the run, in whole seconds, to recall every waiting event
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_now: Option<Duration>,
-    /// Spread the retries of --retry-now over this time; at most 11h [default: 10m]
+    /// Spread the retries requested by --retry-now over this time; at most 11h [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = read_within, requires = "retry_now")]
     within: Option<Duration>,
     /// Minimum size of each payload, in bytes; larger payloads cost more [default: about 100]
     #[arg(long, value_name = "BYTES")]
     payload_size: Option<usize>,
-    /// Duration of an invocation of the target [default: 200ms]
+    /// Duration of each invocation of the target [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     run_time: Option<Duration>,
     /// Virtual duration of the whole run [default: 24h]
     #[arg(long = "for", value_name = "TIME", value_parser = durations::read)]
     duration: Option<Duration>,
-    /// Maximum messages per batch, 1 to 10 [default: 10]
+    /// Maximum number of messages per batch, 1 to 10 [default: 10]
     #[arg(long, value_name = "N")]
     batch_size: Option<usize>,
     /// Run time of the retry handler per batch [default: 100ms]
@@ -139,7 +139,7 @@ pub struct SimulationFlags {
     /// Time until a poller receives a visible message [default: 20ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     poll_delay: Option<Duration>,
-    /// Maximum messages in flight, beyond which SQS delivers nothing [default: 120000]
+    /// Maximum number of messages in flight; once it is reached, SQS delivers nothing [default: 120000]
     #[arg(long, value_name = "N")]
     in_flight_limit: Option<usize>,
     /// Seed for everything random [default: 1]
@@ -189,8 +189,8 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags as words of a command, without the seed and the CSV file. A report shows this command.
-    /// It must be the same wherever the report is written, so the command always writes to the current folder.
+    /// Returns the given flags as arguments of the command that a report shows, without the seed and the CSV file. The
+    /// command must be the same wherever the report is written, so it always writes the report to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
@@ -231,7 +231,7 @@ pub struct FaultFlags {
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
     /// Inject one fault at this rate, 0 to 1, throughout the run or from FROM until UNTIL; repeatable. With --chaos,
-    /// this replaces the fault's rate. An unknown name lists all faults
+    /// this replaces the fault's rate. To list all faults, pass an unknown name
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read_fault)]
     faults: Vec<(Fault, Strikes)>,
     /// Run this many seeds, starting at --seed, on all cores, and stop at the first that breaks an invariant

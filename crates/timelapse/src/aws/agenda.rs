@@ -9,11 +9,11 @@ use comeback_engine::Timestamp;
 /// date.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A planned occurrence, with its time and a sequence number. The earliest occurrence compares as the greatest, because
-/// [`BinaryHeap`] pops the greatest item first.
+/// A scheduled occurrence, with its time and a sequence number. The earliest occurrence compares as the greatest,
+/// because [`BinaryHeap`] pops the greatest item first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future occurrences, ordered by time. Occurrences at the same time keep the order in which they were planned. The
+/// Future occurrences, ordered by time. Occurrences at the same time keep the order in which they were scheduled. The
 /// order depends on nothing else, so the same seed gives the same run.
 ///
 /// Only the occurrences of the current second are sorted. With a million events, a single heap of all occurrences would
@@ -46,7 +46,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// Removes and returns the next occurrence. Returns `None` if nothing is planned up to `end`.
+    /// Removes and returns the next occurrence. Returns `None` if nothing is scheduled up to and including `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;

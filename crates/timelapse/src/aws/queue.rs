@@ -21,7 +21,7 @@ const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Retention of a message, counted from when it was sent. This is SQS's maximum.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// Settings of a queue. The defaults equal the settings in `template.yaml`.
+/// A queue's settings. The defaults are those in `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
     /// Visibility timeout after a receive. The default is 1,230 s, so that 1,000 receives take longer than the
@@ -108,7 +108,7 @@ pub struct Depth {
     pub delayed: usize,
 }
 
-/// A timer that the queue sets for a message. If the message's state has changed before the timer runs out, the timer
+/// A timer that the queue sets for a message. If the message's state has changed before the timer expires, the timer
 /// has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
@@ -153,8 +153,8 @@ pub(crate) struct SqsQueue<T> {
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    /// Data of the messages that the queue itself has removed, with the reason for each removal. The simulated world
-    /// empties this list after each step of the run.
+    /// The data from the messages that the queue itself has removed, with the reason for each removal. The simulated
+    /// world empties this list after each step of the run.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -173,7 +173,7 @@ impl<T> SqsQueue<T> {
 
     /// Sends a message, as `SendMessage` does. Returns a handle that identifies the message for
     /// [`expire_early`](Self::expire_early). Because no receive has returned this handle, it cannot hide or delete the
-    /// message. The queue sets no timer that would run out after `horizon`, the end of the run.
+    /// message. The queue sets no timer that would expire after `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -329,7 +329,7 @@ impl<T> SqsQueue<T> {
         Some(message.body)
     }
 
-    /// Handles a timer that has run out. Does nothing if the message has changed since the timer was set, or if its
+    /// Handles a timer that has expired. Does nothing if the message has changed since the timer was set, or if its
     /// slot now holds another message.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {

@@ -23,10 +23,10 @@ const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
 /// Time that the handler waits for the response to an `Invoke` call.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
-/// Longest wait of a message that was moved after a re-invocation got no response.
+/// Longest time that a message may wait if the handler got no response to a re-invocation and then moved the message.
 pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
 
-/// Worst failure among the handler's calls for a message. Worse failures compare as greater.
+/// The worst failure in the handler's calls for a message. Worse failures compare as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation failed, or a dead-letter could not be sent.
@@ -80,8 +80,8 @@ impl Handling<'_> {
         self.seen.receive_count <= 1
     }
 
-    /// Returns the properties of the failed event by which a request can select it. `key` is the event's key, as the
-    /// handler wrote it.
+    /// Returns those properties of the failed event that a request can use to select it. `key` is the event's key, as
+    /// the handler wrote it.
     pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
@@ -93,7 +93,7 @@ impl Handling<'_> {
         self.known.end(first_failure, self.policy.max_age(), self.between_reads, self.now)
     }
 
-    /// Returns [`Self::end`], or the time at which the message itself is too old, if that is earlier.
+    /// Returns [`Self::end`] or, if it is earlier, the time at which the message itself becomes too old.
     fn end_of_message(&self) -> Timestamp {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
@@ -203,8 +203,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the longest time for which the handler may hide the message because of a pause, or because it has never
-    /// read the pauses. `None` if neither applies, or if `wait` is longer.
+    /// Returns the longest visibility timeout that the handler may set because of a pause, or because it has never read
+    /// the pauses. `None` if neither applies, or if `wait` is longer.
     pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
         let longest = if self.known.is_nothing() {
             Some(self.longest_after_failure())
@@ -214,8 +214,8 @@ impl Handling<'_> {
         longest.filter(|longest| wait <= *longest)
     }
 
-    /// Returns the visibility timeouts with which the handler may hide a message before it re-invokes the target. They
-    /// end one to two hours after the latest possible end of the batch, or earlier to leave time for a last retry.
+    /// Returns the visibility timeouts that the handler may set for a message before it re-invokes the target. They end
+    /// one to two hours after the latest possible end of the batch, or earlier to leave time for a last retry.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
         let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
         // The oracle counts MAX_AGE in whole seconds, so a shortened wait may be off by a second.

@@ -46,7 +46,7 @@ pub(crate) struct Window {
 
 impl Origin {
     /// Returns the retry's earliest and latest due time if the target requested a wait with `RetryAfter`; otherwise
-    /// `None`. If the record has no timestamp, the requested wait counts from `first_sent`.
+    /// `None`. If the record has no timestamp, the requested wait is counted from `first_sent`.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
@@ -55,7 +55,7 @@ impl Origin {
 
     /// Returns the [`Origin`] that a handler sees if it treats a moved copy as a new message. If the record is old, the
     /// handler treats the event as redriven: it starts the retries over, and ignores the record's error. If neither the
-    /// record nor an envelope has a time, `MAX_AGE` counts from `sent`.
+    /// record nor an envelope has a time, `MAX_AGE` is counted from `sent`.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -144,7 +144,7 @@ pub(super) struct Hops {
     /// Time at which the handler decided on the first move.
     pub(super) since: Option<Timestamp>,
     pub(super) made: u32,
-    /// Number of moves that are allowed beyond one for each 900 s, because of a wrong clock or a changed wait.
+    /// Number of moves that are allowed in addition to one move per 900 s, because of a wrong clock or a changed wait.
     pub(super) excused: u32,
     /// Latest end of a wait caused by a pause or a failed call. A moved copy continues the wait.
     pub(super) held_until: Option<Timestamp>,
@@ -153,8 +153,8 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// Records which changes to the pauses the handler knows. If the handler that last moved the message knew different
-    /// changes, the message's wait may change, so one more move is allowed.
+    /// Records which changes to the pauses the handler knows about. If the handler that last moved the message knew
+    /// about different changes, the message's wait may change, so one more move is allowed.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
@@ -167,7 +167,7 @@ impl Hops {
     }
 }
 
-/// Records of all messages on the queue, and of messages that a fault allows to be settled again.
+/// Records of all messages in the queue, and of messages that may be settled again because of a fault.
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,

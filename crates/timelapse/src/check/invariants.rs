@@ -27,8 +27,7 @@ const LARGEST_MESSAGE: usize = 1_048_576;
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
-/// Shortest time for which SQS must keep a message after a handler has processed it. Equals the longest possible
-/// backoff.
+/// Minimum time that SQS must keep a message after a handler has processed it. Equals the longest possible backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum error in a measured time between two reads of the pauses. The clock may be off by 5 s at each read.
 const SKEW: Duration = Duration::from_secs(10);
@@ -154,9 +153,9 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a log line that contains the receipt handle of a message. With the handle, an operator can make the message
-/// visible, so the line is allowed only if the message is hidden and AWS cannot have accepted a re-invocation or a move
-/// of it.
+/// Checks a log line that contains a message's receipt handle. An operator can use the handle to make the message
+/// visible, so the line is allowed only if the message is hidden, and AWS cannot have accepted a call that re-invokes
+/// the function for the message or moves the message.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")

@@ -44,7 +44,7 @@ pub(crate) struct Ledger {
 /// Counts of the faults that struck in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Number of strikes of each fault, by name. A fault that never struck has 0.
+    /// Number of times that each of the run's faults struck, by the fault's name. 0 for a fault that never struck.
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had already been re-invoked or dead-lettered.
     pub duplicate_retries: u64,

@@ -1,4 +1,4 @@
-//! Checks the handler's log. At the end of a run, the log lines must agree with the messages on the queue.
+//! Checks the handler's log. At the end of a run, the log lines must agree with the messages in the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -14,8 +14,8 @@ use crate::event::EventNumber;
 
 /// Maximum number of events to check. A run may have millions of events.
 const MOST_EVENTS: usize = 10_000;
-/// Allowed difference between two reported due times of one wait. The first due time is computed with the handler's
-/// clock, and later ones with SQS's clock. Each clock may be off by up to 5 s.
+/// Allowed difference between two due times reported for the same wait. The first due time is computed with the
+/// handler's clock, and later ones with SQS's clock. Each clock may be off by up to 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -99,7 +99,7 @@ impl LogCheck {
         }
     }
 
-    /// Checks that the handler's log agrees with the messages on the queue. The caller must already have applied the
+    /// Checks that the handler's log agrees with the messages in the queue. The caller must already have applied the
     /// attribute `Comeback` to the records of moved messages.
     pub(crate) fn true_log(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {

@@ -1,4 +1,4 @@
-//! The oracle's own interpretation of `POLICIES`, which finds the policy of each function in a run.
+//! The oracle's own implementation of `POLICIES`: finds the policy for each function in a run.
 
 use comeback_engine::{Policies, Policy, PolicyEntry};
 

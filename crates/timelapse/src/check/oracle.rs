@@ -37,7 +37,7 @@ pub(crate) struct Oracle {
     histories: MessageHistories,
     scenario: Scenario,
     targets: Vec<String>,
-    /// The policy of each target, initially and after each policy change.
+    /// The policy for each target, initially and after each policy change.
     policies: Vec<Vec<Policy>>,
     /// Times at which the policies change.
     changes: Vec<Timestamp>,
@@ -73,8 +73,8 @@ struct CheckedMessage {
     seen: SeenMessage,
     /// True if the message lacks a field. The handler can only report such a message as failed.
     overlooked: bool,
-    /// The worst failure that may have happened among the handler's calls for the message. `None` if the handler has
-    /// made no call except to set a backoff.
+    /// The worst failure that may have happened in the handler's calls for the message so far. `None` if the handler
+    /// has made no call except to set a backoff.
     after: Option<After>,
     /// The last visibility timeout that the handler requested for the message, if the timeout is long enough for a
     /// re-invocation or a move to follow; otherwise `None`. The oracle checks the timeout as soon as it knows whether a

@@ -1,4 +1,5 @@
-//! The oracle's own parser of the pauses parameter, and its comparison of each value with the previous one.
+//! The oracle's own parser for the pauses parameter, and the check that compares each value of the parameter with the
+//! previous one.
 
 use std::time::Duration;
 

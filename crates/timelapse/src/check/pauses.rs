@@ -43,11 +43,11 @@ pub(crate) struct KnownPauses {
     texts: usize,
 }
 
-/// What a handler knows of changes to the pauses: the number of values written to the pauses parameter, and the number
-/// of pauses that have ended. If either number rises, the handler may begin another wait.
+/// What a handler knows about changes to the pauses: the number of values written to the pauses parameter, and the
+/// number of pauses that have ended. If either number rises, the handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
 
-/// Properties of a failed event by which a request can select it.
+/// Properties of a failed event that a request can use to select it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed<'a> {
     /// Time at which the event's first message was sent.
@@ -105,9 +105,9 @@ impl KnownPauses {
         self.document.is_none()
     }
 
-    /// Returns the time at which an event becomes too old, as seen at `now`. Paused time does not count toward
-    /// `max_age`. It begins with the pause, and ends one `HOLD` after the handler reads the pause's end. The handler
-    /// may read the end up to `between_reads` late.
+    /// Returns the time at which an event becomes too old, as far as is known at `now`. Paused time does not count
+    /// toward `max_age`. It begins with the pause, and ends one `HOLD` after the handler learns that the pause has
+    /// ended, which may be up to `between_reads` after the end.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -142,8 +142,8 @@ impl KnownPauses {
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// Returns the latest due time, as seen at `now`, of a wait that began at `start`. Without pauses, the wait would
-    /// end by `latest`.
+    /// Returns the latest time at which a wait that began at `start` may end, as far as is known at `now`. Without
+    /// pauses, the wait would end by `latest`.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
         dues.fold(latest, Timestamp::max)

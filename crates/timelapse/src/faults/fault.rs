@@ -20,7 +20,8 @@ macro_rules! faults {
         texts! {
             /// A kind of AWS failure to inject. Each variant says what its rate applies to.
             pub enum Fault;
-            /// Name of the fault in command-line flags and in JSON. The name also seeds the fault's random generator.
+            /// Name of the fault in command-line flags and in JSON. The name also seeds the fault's random number
+            /// generator.
             pub fn name;
 
             $($(#[doc = $doc])* $fault = $name,)*
@@ -55,7 +56,7 @@ faults! {
     VisibilityRefused = "visibility_refused", 0.15, Full;
     /// SQS executes a `ChangeMessageVisibilityBatch` call, but the response is lost. The rate is per call.
     VisibilityLost = "visibility_lost", 0.05, Full;
-    /// SQS refuses about half of the entries of a `ChangeMessageVisibilityBatch` call. The rate is per call.
+    /// SQS refuses about half of the entries in a `ChangeMessageVisibilityBatch` call. The rate is per call.
     VisibilityHalfRefused = "visibility_half_refused", 0.15, Full;
     /// Lambda throttles an `Invoke` call. The rate is per call.
     InvokeThrottled = "invoke_throttled", 0.01, Kept;

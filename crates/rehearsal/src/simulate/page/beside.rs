@@ -18,17 +18,18 @@ use crate::simulate::warnings::warnings;
 pub struct Beside {
     /// Description of the scenario in one line.
     pub headline: String,
-    /// Warnings about the run of the first policy.
+    /// Warnings about the first policy's run.
     pub warnings: Vec<String>,
-    /// The most important figures of each policy.
+    /// The most important figures for each policy.
     pub tiles: Vec<Tile>,
     /// True if both policies are the same, so that there is only one run.
     pub is_same: bool,
-    /// The most important chart of both runs, as wide as the page: the recovery or, if there is no outage, the retries.
+    /// The most important chart for both runs, as wide as the page: the recovery or, if there is no outage, the
+    /// retries.
     pub main: Chart,
     /// Charts that compare the runs, in addition to the `main` chart.
     pub charts: Vec<Chart>,
-    /// Tables of the outcomes and of the policies' settings.
+    /// Tables that show the outcomes and the policies' settings.
     pub outcome: Vec<Table>,
     /// Table of calls and compute, with their list prices.
     pub cost: Table,

@@ -1,4 +1,4 @@
-//! Time axis of the charts in the simulation report.
+//! Time axis for the charts in the simulation report.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::chart::{Drawing, Frame, GRID, steps};
 use crate::figure::Values;
 use crate::simulate::figures::clock;
 
-/// Start of a logarithmic axis of counts. It is below 1, so that counts of 0 and 1 look different.
+/// Start of a logarithmic axis for counts. It is below 1, so that counts of 0 and 1 look different.
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart can show separately.
 const POINTS: usize = 300;
-/// Possible numbers of minutes that one point of a chart covers.
+/// Possible numbers of minutes that each point on a chart covers.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 /// Combines a run's minutes into points that a chart can show separately.
 pub(super) struct OverTime {
-    /// Number of the run's minutes that one point of a chart covers.
+    /// Number of minutes of the run that each point on a chart covers.
     pub(super) step: usize,
     end: Duration,
 }
@@ -35,18 +35,18 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// Returns the start of the period that a point of a chart covers, in seconds since the run's start.
+    /// Returns the start of the period that a point on a chart covers, in seconds since the run's start.
     fn edge(&self, point: usize) -> f64 {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a line that changes in steps. Each value is drawn as a level stretch that covers all the
-    /// minutes of one point. A corner is a time, in seconds since the run's start, and a value.
+    /// Returns the corners of a step line. Each value is drawn as a horizontal segment across the period that one point
+    /// covers. A corner is a time, in seconds since the run's start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns, for each point of a chart, the text to show while the pointer is at that point. `text` describes a
+    /// Returns, for each point on a chart, the text to show while the pointer is at that point. `text` describes a
     /// point's values in words.
     pub(super) fn values(
         &self,

@@ -96,7 +96,7 @@ impl Count {
         if side.name.is_empty() { self.name.into() } else { format!("{}, {}", side.name, self.name) }
     }
 
-    /// Returns, for each point of the time axis, the largest number of messages in any of its minutes.
+    /// Returns, for each point on the time axis, the largest number of messages in any minute that the point covers.
     fn points(&self, side: &Side, time: &OverTime) -> Vec<u32> {
         side.summary.minutes.chunks(time.step).map(|minutes| self.most(minutes)).collect()
     }
@@ -120,7 +120,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
         let (end, high) = (time.axis().range().end, y.range().end);
         let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Room::PAGE)?;
         shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
-        // The line of messages in flight is drawn last, on top of the other lines.
+        // The line for messages in flight is drawn last, on top of the other lines.
         for count in counts.iter().rev() {
             for side in sides {
                 let most = count.points(side, &time).into_iter().map(|most| f64::from(most).max(FLOOR));

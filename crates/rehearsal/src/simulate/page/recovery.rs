@@ -34,13 +34,13 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the runs that differ from the policy's run only in their jitter.
+/// Colours for the runs that differ from the simulated policy's run only in their jitter.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw. The run of the simulated policy comes first, then its runs with other kinds of jitter,
-/// each named after its jitter; without such other runs, the first run is named after the policy. If the run of a
-/// compared policy is among these runs, it gets that policy's colour; otherwise, it comes last and is named after that
-/// policy.
+/// Returns the runs to draw. The simulated policy's run comes first, followed by any runs with other kinds of jitter.
+/// If there are such runs, each of these runs is named after its jitter; otherwise, the first run is named after its
+/// policy. If a compared policy differs only in its jitter, its run is already among these runs, and gets the policy's
+/// colour. If not, its run is added at the end and named after the policy.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -69,7 +69,7 @@ fn own_name(side: &Side) -> String {
     if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
 }
 
-/// Returns the run of each compared policy, under the policy's own name.
+/// Returns each compared policy's run, named after the policy.
 pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
     sides.iter().map(recovery).collect()

@@ -63,7 +63,7 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// A line of the chart: the number of retries at each point of the time axis. A point covers one or more minutes.
+/// A line in the chart: the number of retries at each point on the time axis. A point covers one or more minutes.
 pub(super) struct Counts<'a> {
     /// The line's name; empty if there is only one line.
     pub(super) name: &'a str,

@@ -15,10 +15,11 @@ use crate::schedule::of_few_events;
 
 /// All runs of a simulation report: the same events under several policies.
 pub struct Runs {
-    /// The run of the given policy and, if the report compares two policies, the second policy's run.
+    /// The run under the given policy and, if the report compares two policies, the run under the second policy.
     pub(super) sides: Vec<Side>,
-    /// Runs of the same policy with other kinds of jitter. Empty if there is no outage, and therefore no recovery to
-    /// show. Also empty if an entry of `POLICIES` sets a jitter: the stack's jitter does not affect that entry.
+    /// Runs under the same policy, but with other kinds of jitter. Empty if there is no outage, and therefore no
+    /// recovery to show. Also empty if an entry of `POLICIES` sets a jitter: the stack's jitter does not affect that
+    /// entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 

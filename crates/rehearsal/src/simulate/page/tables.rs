@@ -1,4 +1,4 @@
-//! Tiles and tables of the simulation report, and sentences about how many events would wait.
+//! The tiles and tables in the simulation report, and the sentences about how many events would wait.
 
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};

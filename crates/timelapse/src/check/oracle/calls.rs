@@ -120,7 +120,8 @@ impl Oracle {
         self.message(position).hidden_until.unwrap_or(unhidden)
     }
 
-    /// Checks that an `Invoke` call that is not refused comes late enough after the previous one.
+    /// Checks that enough time has passed since the previous `Invoke` call for the message, and sets the earliest time
+    /// for the next one. Not used for a call that Lambda refused.
     fn space(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { entry, seen, .. } = *self.message(position);
         let back = self.back(position);
@@ -131,7 +132,7 @@ impl Oracle {
     }
 
     /// Records that the handler decided to dead-letter a message, and checks the dead-letter. `original` is the
-    /// message's body; `None` if the message is no longer on the queue.
+    /// message's body; `None` if the message is no longer in the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         self.write_payload(position);
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");

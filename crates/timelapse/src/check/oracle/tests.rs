@@ -38,7 +38,7 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// Creates a run of one event, whose first invocation has failed. If there are operators, the handler reads a
+    /// Creates a run with one event, whose first invocation has failed. If there are operators, the handler reads a
     /// pauses parameter.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
