@@ -64,8 +64,7 @@ fn arg(flag: &'static str, setting: &Setting) -> Arg {
         .help(help(setting))
 }
 
-/// Formats the help text for a flag: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default:
-/// 24h]`.
+/// Formats a flag's help text: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`.
 pub fn help(setting: &Setting) -> String {
     let Setting { name, meaning, kind, default, .. } = setting;
     let range = match kind {

@@ -32,8 +32,8 @@ pub struct PlanArguments {
     /// Usual rate of events, such as 10/s, 600/m, 20000/h or 1000000/d [default: 10/s]
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// Goal: time from the end of the outage until 99% of the events that arrived during it are delivered [default:
-    /// 30m]
+    /// Goal: time from the end of the outage until 99% of the events that arrived during it are delivered
+    /// [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     recover_within: Option<Duration>,
     /// Share of events that always fail, such as 1% or 0.01 [default: 0]
@@ -150,7 +150,7 @@ impl Recommended {
     }
 
     /// Returns a table of the default policy and the policies that no other policy beats, for an HTML page. A policy
-    /// beats another if it is no worse in any figure, and better in at least one.
+    /// beats another if it is no worse on any figure, and better on at least one.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }
@@ -189,7 +189,7 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
 /// A plan's settings, ready to paste into a deployment.
 #[derive(Serialize)]
 struct Pasted {
-    /// The stack's settings, for its deployment; `None` if no policy meets the goal.
+    /// The stack settings, ready to deploy; `None` if no policy meets the goal.
     settings: Option<Vec<DeployedSetting>>,
     /// The changed entry in `POLICIES`; `None` if the plan is for the whole stack, or if no policy meets the goal.
     entry: Option<String>,

@@ -14,7 +14,8 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Maximum number of retries that the table shows in full. If there are more, it shows only some of them.
+/// Maximum number of rows in a table that shows every retry. If there are more retries, the table shows only some of
+/// them.
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;

@@ -458,7 +458,7 @@ where
         time
     }
 
-    /// Records which of the messages SQS hid or deleted when it was called, and logs the others as errors.
+    /// Records which messages SQS hid or deleted in one call, and logs the others as errors.
     fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),

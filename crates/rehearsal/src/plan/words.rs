@@ -49,7 +49,7 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// Returns the rows of a plan's table: the default policy, and the policies that no other policy beats in recovery
+/// Returns the rows of a plan's table: the default policy, and the policies that no other policy beats on recovery
 /// time, retries and price. The fastest policy comes first. Each policy has its cells as text.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();

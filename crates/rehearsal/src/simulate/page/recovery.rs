@@ -38,9 +38,9 @@ pub(super) struct Recovery<'a> {
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
 /// Returns the runs to draw. The simulated policy's run comes first, followed by any runs with other kinds of jitter.
-/// If there are such runs, each of these runs is named after its jitter; otherwise, the first run is named after its
-/// policy. If a compared policy differs only in its jitter, its run is already among these runs, and gets the policy's
-/// colour. If not, its run is added at the end and named after the policy.
+/// If there are any, all of these runs are named after their jitter; otherwise, the first run is named after its
+/// policy. If a compared policy differs only in its jitter, its run is already among these runs, and takes that
+/// policy's colour. If not, its run is added at the end and named after that policy.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
