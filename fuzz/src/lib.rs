@@ -140,7 +140,8 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Makes a message as it is first received. Its id is numeric, because a [`Question`] stores it as a number.
+/// Returns a message in the form in which it is received for the first time. Its id is numeric, because a [`Question`]
+/// stores it as a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -194,11 +195,11 @@ fn check_seals(envelope: &Envelope<'_>) {
 /// Number of numeric fields in a [`Question`]. Each takes eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// Input of [`decide`]: a message, a policy, a pause and the current time. Any bytes form a question: the numeric
-/// fields come first, then the message's body.
+/// The input to [`decide`]: a message, a policy, a pause and the current time. Any byte sequence decodes to a question:
+/// the numeric fields come first, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Settings of the policy. Only the numbers, `JITTER` and `ENVELOPE` vary.
+    /// The policy's settings. Only the numeric settings, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
     /// Start, end and spread period, in seconds, of a pause that covers every function. An end of 0 means that the
     /// pause has no end. `None` means that nothing is paused.
@@ -219,7 +220,7 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Makes an input for [`decide`] from any bytes. Missing bytes count as zero, and each number is forced into its
+    /// Creates an input for [`decide`] from any bytes. Missing bytes count as zero, and each number is forced into its
     /// range.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
@@ -433,7 +434,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// Makes an input for [`decide`] from a sample message. Fields that the sample lacks are zero.
+/// Creates an input for [`decide`] from a sample message. Fields that the sample lacks are zero.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

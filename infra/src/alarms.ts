@@ -79,8 +79,8 @@ function counted(
 }
 
 /**
- * Returns the alarm for failures of `fn` that Lambda drops because it cannot send them to the retry queue. The queue is
- * in the stack `of`.
+ * Returns the alarm for failed events of `fn` that Lambda drops because it cannot send them to the retry queue. The
+ * queue is in the stack `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

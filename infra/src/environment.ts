@@ -4,7 +4,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { givenName } from './target';
 import { generatedName } from './target-functions';
 
-/** Lambda's limit on a function's environment, in bytes of its JSON. */
+/** Lambda's limit on the size of a function's environment variables when they are written as JSON, in bytes. */
 const LIMIT = 4_096;
 
 /** Remedies to suggest for long variables that have no length limit of their own. */
@@ -83,7 +83,7 @@ function shortestText(stack: Stack, value: unknown): string {
   }
 }
 
-/** Returns the shortest possible name of a function in the stack; empty for any other resource. */
+/** Returns the shortest possible name of a function in the stack; an empty string for any other resource. */
 function shortestName(stack: Stack, logicalId: string): string {
   const resource = stack.node
     .findAll()

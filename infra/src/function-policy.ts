@@ -1,20 +1,20 @@
 import { type Duration } from 'aws-cdk-lib';
 
 /**
- * The random distribution of a backoff. Its maximum is called its ceiling; `baseBackoff` and `maxBackoff`, or
+ * The random distribution of a backoff. A backoff's maximum is called its ceiling; `baseBackoff` and `maxBackoff`, or
  * `backoffs`, give the ceiling for each retry. Sets `JITTER`.
  */
 export enum Jitter {
-  /** The backoff is drawn uniformly between one second and its maximum, the ceiling for the retry. */
+  /** The backoff is drawn uniformly from the range between one second and the retry's ceiling. */
   FULL = 'full',
 
-  /** The backoff is drawn uniformly between half and all of its maximum, the ceiling for the retry. */
+  /** The backoff is drawn uniformly from the range between half of the retry's ceiling and the whole ceiling. */
   EQUAL = 'equal',
 
-  /** The backoff is drawn uniformly between the base backoff and three times the previous backoff. */
+  /** The backoff is drawn uniformly from the range between the base backoff and three times the previous backoff. */
   DECORRELATED = 'decorrelated',
 
-  /** The backoff is not random: it always equals the ceiling for the retry. */
+  /** The backoff is not random: it always equals the retry's ceiling. */
   NONE = 'none',
 }
 
@@ -24,8 +24,8 @@ export enum EnvelopeStyle {
   WRAP = 'wrap',
 
   /**
-   * An object payload gets the metadata as an additional key, `_retry_metadata`. Other payloads are treated as with
-   * `WRAP`.
+   * An object payload gets the metadata as an additional key, `_retry_metadata`. Any other payload is wrapped, as
+   * `WRAP` does.
    */
   INLINE = 'inline',
 }
@@ -48,39 +48,39 @@ export interface FunctionPolicy {
   /**
    * The maximum number of retries in one chain; 0 to 10,000.
    *
-   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second chain. If
-   * all other properties have their defaults, `maxAge` is reached first, after about 56 retries.
+   * A chain is a failed event and its retries. If Lambda does not respond to a re-invocation, a second chain may start.
+   * If all other properties have their defaults, `maxAge` is reached first, after about 56 retries.
    *
    * @default 1000
    */
   readonly maxRetries?: number;
 
   /**
-   * The ceiling of the first backoff; 1 second to `maxBackoff`. The ceiling doubles with each retry.
+   * The ceiling for the first backoff; 1 second to `maxBackoff`. The ceiling doubles with each retry.
    *
    * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
   /**
-   * The highest ceiling of a backoff; 1 second to 43,170 seconds, which is 30 seconds less than the longest time for
-   * which SQS can hide a message (12 hours).
+   * The highest ceiling for a backoff; 1 second to 43,170 seconds. SQS can hide a message for 12 hours, which is 30
+   * seconds more.
    *
    * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
   /**
-   * The ceilings of the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling applies to all further
-   * backoffs. Up to 64 ceilings are allowed. Each is 1 second to 43,170 seconds, and at least as long as the one before
-   * it. Cannot be combined with `Jitter.DECORRELATED`.
+   * The ceilings for the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling applies to all further
+   * backoffs. Up to 64 ceilings are allowed. Each ceiling must be from 1 to 43,170 seconds, and at least as long as the
+   * one before it. Cannot be combined with `Jitter.DECORRELATED`.
    *
    * @default - they double from `baseBackoff` to `maxBackoff`
    */
   readonly backoffs?: Duration[];
 
   /**
-   * The random distribution of a backoff up to its maximum, the ceiling for the retry.
+   * The random distribution that each backoff is drawn from. The retry's ceiling is its maximum.
    *
    * @default Jitter.FULL
    */
@@ -112,7 +112,7 @@ export interface FunctionPolicy {
   readonly nonRetryableErrors?: string[];
 }
 
-/** The environment variable of each property, in the order that an entry of `POLICIES` uses. */
+/** The environment variable for each property, in the order that an entry in `POLICIES` uses. */
 export const VARIABLES = {
   maxAge: 'MAX_AGE',
   maxRetries: 'MAX_RETRIES',

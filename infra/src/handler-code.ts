@@ -13,14 +13,14 @@ const PACKAGED = path.join(__dirname, '..', 'handler');
 /** The file that Lambda starts on its `provided` runtimes. */
 const BOOTSTRAP = 'bootstrap';
 
-/** CloudFormation's name for each processor, by its number in an ELF header (`e_machine`). */
+/** CloudFormation's name for each processor architecture, by its number in an ELF header (`e_machine`). */
 const MACHINES = new Map([
   [0x3e, lambda.Architecture.X86_64.name],
   [0xb7, lambda.Architecture.ARM_64.name],
 ]);
 
 /**
- * Creates the Lambda function of the retry handler.
+ * Creates the retry handler's Lambda function.
  *
  * @param bootstrap a folder or zip file with the retry handler's `bootstrap`; by default, this package's zip file
  * @throws if there is no executable `bootstrap` for the architecture

@@ -16,7 +16,7 @@ export enum HandlerMetrics {
   TARGET = 'target',
 }
 
-/** The retry policy of all functions, and the metrics that the handler writes. */
+/** The retry policy for all functions, and the metrics that the handler writes. */
 export interface PolicyProps extends FunctionPolicy {
   /**
    * The metrics that the handler writes into its log, in CloudWatch's embedded metric format.
@@ -169,7 +169,7 @@ export function waitingVariables(
 
 /**
  * Converts a whole number, or a duration in whole seconds, to a string. A token stays a token. For any other value,
- * adds a refusal and returns an empty string.
+ * adds an error to `refusals` and returns an empty string.
  */
 function whole(
   property: Property,
@@ -246,7 +246,10 @@ function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps,
   return value;
 }
 
-/** Returns the problem with a glob; undefined for a valid one. Tokens count as empty. */
+/**
+ * Returns the problem with a glob, or undefined if the glob is valid. Unresolved CDK tokens in it count as empty
+ * strings.
+ */
 function globProblem(glob: string): string | undefined {
   // The handler would split a glob at a comma, and ignore a blank glob.
   if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {

@@ -1,4 +1,5 @@
-//! The figures of a run. They are counted in [`Tallies`] during the run, and summed up in a [`Summary`] at the end.
+//! The figures for a run. They are counted in [`Tallies`] during the run, and a [`Summary`] is made from them at the
+//! end.
 
 pub mod prices;
 
@@ -87,7 +88,7 @@ fn index(moment: Timestamp) -> usize {
 /// versions may add members, but will not rename any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Seed of the scenario.
+    /// The scenario's seed for random numbers.
     pub seed: u64,
     /// Number of events in the scenario.
     pub events: usize,
@@ -105,7 +106,7 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the number of retries of an event, over the events that arrived; `None` if no event arrived. If
+    /// Percentiles of the number of retries per event, among the events that arrived; `None` if no event arrived. If
     /// faults split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
@@ -134,9 +135,9 @@ pub struct Summary {
     /// Bytes that CloudWatch Logs ingests: the lines that the handler writes, and Lambda's lines about the handler and
     /// about the target's retries.
     pub log_bytes: u64,
-    /// List price of the calls, the compute and the logs, in US dollars.
+    /// List price for the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// Figures of each target. Empty, and omitted from the JSON, if there is only one target.
+    /// Figures for each target. Empty, and omitted from the JSON, if there is only one target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
     /// Counts of the faults that struck. `None`, and omitted from the JSON, if no fault could strike.
@@ -234,7 +235,7 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of retries of an event, over the events that arrived; `None` if no event arrived. If
+    /// Percentiles of the number of retries per event, among the events that arrived; `None` if no event arrived. If
     /// faults split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only

@@ -18,7 +18,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `simulation` | [`run`]: the main loop, which passes each batch to the handler |
-//! | `world` | the simulated account: what each occurrence, each of the handler's calls and each fault does to it |
+//! | `world` | the simulated account, and how scheduled events, the handler's calls and faults change it |
 //! | `aws` | SQS, the event source mapping and Lambda |
 //! | `check` | the [`Invariant`]s of every run; the oracle that checks them |
 //! | `faults` | [`Fault`]s, their rates and their windows |

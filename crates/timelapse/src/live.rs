@@ -81,7 +81,7 @@ pub trait Surroundings {
 pub struct LiveFunction {
     /// ARN of the function, without a qualifier.
     pub arn: String,
-    /// Mean number of events an hour. The events arrive at random times.
+    /// Mean number of events per hour. The events arrive at random times.
     pub events_per_hour: f64,
     /// Returns the payload of the event with the given number.
     pub payload: fn(u64) -> String,
@@ -196,7 +196,7 @@ impl Live {
         live
     }
 
-    /// Returns the functions, each with its defect.
+    /// Returns the functions, each with its defect if it has one.
     pub fn functions(&self) -> impl Iterator<Item = &LiveFunction> {
         self.functions.iter().map(|function| &function.is)
     }

@@ -1,4 +1,4 @@
-//! The operators of a simulated run, who act on the deployment while events wait.
+//! The operators in a simulated run, who act on the deployment while events wait.
 
 use std::fmt;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ use comeback_engine::{Policies, Timestamp};
 
 use crate::aws::queue::Depth;
 
-/// The operators of one run. The run calls [`act`](Self::act) once at its start. Each call returns the time of the next
-/// call.
+/// The simulated operators in one run. The run calls [`act`](Self::act) once at its start. Each call returns the time
+/// of the next call.
 pub trait Operators {
     /// Performs the operators' actions at the current virtual time. Returns the time of the next action; `None` if the
     /// operators are done.
@@ -47,13 +47,13 @@ pub trait OperatedDeployment {
     fn command_failed(&self, what: String);
 }
 
-/// Tasks of a run's operators, as set by the arguments of `comeback simulate`.
+/// Tasks for a run's operators, as set by the arguments of `comeback simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
     /// Time of the operators' `comeback retry`, counted from the run's start, and the duration over which the command
     /// spreads the retries. `None` if the operators do not run this command.
     pub retry_now: Option<(Duration, Duration)>,
-    /// Seed of the random commands that the operators issue, and the length of the simulated run. `None` if the
+    /// Seed for the random commands that the operators issue, and the length of the simulated run. `None` if the
     /// operators issue no random commands.
     pub chaos: Option<(u64, Duration)>,
 }
@@ -66,14 +66,14 @@ type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sy
 pub struct MakeOperators(Arc<Make>);
 
 impl MakeOperators {
-    /// Wraps a function that creates the operators of one run.
+    /// Wraps a function that creates the operators for one run.
     pub fn new(
         make: impl Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(make))
     }
 
-    /// Creates the operators of one run.
+    /// Creates the operators for one run.
     pub fn of(&self, deployment: Rc<dyn OperatedDeployment>) -> Box<dyn Operators> {
         (self.0)(deployment)
     }

@@ -1,4 +1,5 @@
-//! Rehearses every policy of a grid with the same events, and recommends the cheapest one that meets a goal.
+//! Rehearses every policy in a grid of candidates with the same events, and recommends the cheapest one that meets a
+//! goal.
 
 mod candidate;
 mod goal;
@@ -18,7 +19,8 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// Result of planning: every policy of a grid with its figures, and the cheapest policy that meets the goal.
+/// Result of planning: every policy in the grid of candidates, with its figures, and the cheapest policy that meets the
+/// goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The outage to recover from, and the time allowed for the recovery.
@@ -70,12 +72,12 @@ pub enum LimitedBy {
 /// Reasons why planning failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// Some settings or parts of the goal were refused.
+    /// Some settings or parts of the goal were invalid.
     #[error("{}", texts(.settings, .goal))]
     Refused {
-        /// Errors for the refused settings.
+        /// Errors for the invalid settings.
         settings: Vec<SettingError>,
-        /// Errors for the refused parts of the goal. The errors name the parts as the command line does.
+        /// Errors for the invalid parts of the goal. The errors name the parts as the command line does.
         goal: Vec<ScenarioError>,
     },
     /// The run of one of the policies broke an invariant.
@@ -84,9 +86,9 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Rehearses every policy of the grid, on all cores. The grid varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`.
+    /// Rehearses every policy in the grid, on all cores. The grid varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`.
     /// All other settings come from `settings`. `progress` is called after each rehearsal. The same goal and settings
-    /// give the same plan on any number of cores.
+    /// produce the same plan on any number of cores.
     ///
     /// # Errors
     ///

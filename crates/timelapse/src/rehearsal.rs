@@ -23,7 +23,7 @@ pub enum Call {
     /// Invokes a target function asynchronously.
     #[serde(rename = "lambda:Invoke")]
     Invoke {
-        /// `FunctionName` of the API call: the function's ARN.
+        /// The request's `FunctionName` parameter: the ARN of the function to invoke.
         function_name: String,
         /// The payload as a string, because not every JSON parser preserves values such as `1E400` or repeated keys.
         payload: String,

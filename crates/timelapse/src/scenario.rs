@@ -1,4 +1,4 @@
-//! The scenario of a run: everything that determines the run, except the policies.
+//! The scenario for a run: everything that determines the run, except the policies.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// Range of the waits that a target may request. The maximum is SQS's longest retention.
+/// Range of the waits that a target may request. The maximum is SQS's longest retention period.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
 /// Largest payload, in bytes. An invocation record has up to 2 KiB besides the payload. Lambda drops a record of more
@@ -29,7 +29,7 @@ const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 /// run with 1,000 events. Their target is down for the first 3 hours.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Seed of all random numbers.
+    /// Seed for all random numbers.
     pub seed: u64,
     /// The target functions that receive the events; at least one.
     pub targets: Vec<SimulatedTarget>,
@@ -51,7 +51,7 @@ pub struct Scenario {
     /// hang.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
-    /// capacity fail. `None` means an unlimited capacity.
+    /// capacity fail. `None` means that the capacity is unlimited.
     pub capacity: Option<f64>,
     /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. `None` if
     /// the target requests no wait.
@@ -104,13 +104,13 @@ impl Default for Scenario {
     }
 }
 
-/// Error for a refused setting of a [`Scenario`].
+/// Error for an invalid setting in a [`Scenario`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{setting} is {value}; it must be {range}")]
 pub struct ScenarioError {
     /// Name of the setting, as on the command line.
     pub setting: &'static str,
-    /// The refused value.
+    /// The invalid value.
     pub value: String,
     /// The accepted values.
     pub range: &'static str,
@@ -137,7 +137,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. Fails with one error for each refused setting.
+    /// Checks every setting. Fails with one error for each invalid setting.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {

@@ -30,11 +30,11 @@ const FEWEST_EVENTS: usize = 100;
 /// The number and the times of an event's retries under a policy, averaged over many events that fail every time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schedule {
-    /// Seed of all random numbers.
+    /// Seed for all random numbers.
     pub seed: u64,
     /// Number of simulated events over which the schedule is averaged.
     pub events: usize,
-    /// Number of retries of an event.
+    /// Mean, extremes and percentiles of the number of retries per event.
     pub retries_made: RetriesMade,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
@@ -43,17 +43,17 @@ pub struct Schedule {
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
     waits: Vec<u32>,
-    /// Mean number of moves of an event whose messages are never hidden.
+    /// Mean number of moves for an event whose messages are never hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
     #[serde(skip)]
     hide_up_to: HideUpTo,
 }
 
-/// Number of retries of an event before it is dead-lettered.
+/// Figures for the number of retries that an event has before it is dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RetriesMade {
-    /// Mean number of retries.
+    /// Mean number of retries per event.
     pub mean: f64,
     /// Lowest number of retries that any event had.
     pub min: usize,
@@ -189,8 +189,8 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// Time to one retry, from the previous failure and from the event's first failure, in seconds. In this simulation,
-/// time passes only while a message waits, and every wait is a whole number of seconds.
+/// Time from the previous failure to a retry, and time from the event's first failure to this retry, in seconds. In
+/// this simulation, time passes only while a message waits, and every wait is a whole number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.

@@ -23,7 +23,7 @@ const OCCURRENCES_PER_CLOCK: u64 = 4_096;
 /// Reasons why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The scenario was refused. Contains one error for each refused setting.
+    /// The scenario has invalid settings. Contains one error for each of them.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
     /// The run broke an invariant.
@@ -61,8 +61,8 @@ pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) 
     run_changing(scenario, policies, &[], watcher)
 }
 
-/// Simulates a scenario like [`run`], but with policies that change while events wait. The changes take effect in the
-/// given order.
+/// Simulates a scenario as [`run`] does, but with policies that change while events wait. The changes take effect in
+/// the given order.
 ///
 /// # Errors
 ///

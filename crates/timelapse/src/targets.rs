@@ -1,8 +1,8 @@
-//! The target functions of a run.
+//! The target functions in a run.
 
 use std::time::Duration;
 
-/// A target function of a run. All functions are in one account and region.
+/// A target function in a run. All functions are in one account and region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedTarget {
     /// Name of the function.
@@ -10,12 +10,12 @@ pub struct SimulatedTarget {
     /// Share of the events that this function receives, relative to the shares of the other functions; more than 0.
     pub share: f64,
     /// Duration of this function's outage, counted from the start of the run. Every invocation that begins during the
-    /// outage fails. `None` means the scenario's outage.
+    /// outage fails. `None` means that the scenario's outage applies to this function.
     pub outage: Option<Duration>,
 }
 
 impl SimulatedTarget {
-    /// Name of the only target of a default scenario.
+    /// Name of the only target in a default scenario.
     pub const DEFAULT_NAME: &str = "orders";
 
     /// Returns the ARN of this function.

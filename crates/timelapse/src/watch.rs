@@ -87,7 +87,7 @@ impl Trace {
         recording.last.push_back(line);
     }
 
-    /// Makes a trace that keeps only its last lines and all lines about this event.
+    /// Creates a trace that keeps only its last lines and all lines about this event.
     pub(crate) fn recording(event: Option<EventNumber>) -> Self {
         Self { recording: Some(Recording { event, ..Recording::default() }), ..Self::default() }
     }
@@ -138,7 +138,7 @@ const SHOWN_LINES: usize = 40;
 pub struct Violation {
     /// The broken invariant.
     pub invariant: Invariant,
-    /// Seed of the scenario. The same scenario and policy break the invariant again.
+    /// The scenario's seed for random numbers. The same scenario and policy break the invariant again.
     pub seed: u64,
     /// Time at which the invariant was broken, counted from the run's start.
     pub at: Duration,

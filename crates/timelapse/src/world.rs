@@ -33,7 +33,7 @@ use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
 
-/// A planned step of a run. It has no effect if the state that it refers to has changed by then.
+/// A scheduled step in a run. It has no effect if the state that it refers to has changed before the step is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Occurrence {
     Arrival,
@@ -79,8 +79,8 @@ pub(crate) struct World {
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Generates the ids of moved messages' copies. It is separate from `message_ids`, so that moves do not change the
-    /// ids of other messages.
+    /// Generates ids for the copies of moved messages. It is separate from `message_ids`, so that moves do not change
+    /// the ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -131,8 +131,8 @@ impl World {
         Some(occurrence)
     }
 
-    /// Processes an occurrence, which is a planned step of the run. If the handler must now make its calls for a batch,
-    /// returns that batch.
+    /// Processes an occurrence, which is a scheduled step in the run. If the handler must now make its calls for a
+    /// batch, returns that batch.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),
@@ -149,7 +149,7 @@ impl World {
         None
     }
 
-    /// Records the queue's depth, which has been constant since the previous step of the run, and advances the clock to
+    /// Records the queue's depth, which has been constant since the previous step in the run, and advances the clock to
     /// `now`.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
@@ -158,8 +158,8 @@ impl World {
         self.now = now;
     }
 
-    /// Records the messages that the queue has removed, schedules the next poll if one is needed, and checks the queue. Called
-    /// after each step of the run.
+    /// Records the messages that the queue has removed, schedules the next poll if one is needed, and checks the queue.
+    /// Called after each step in the run.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -304,7 +304,8 @@ impl World {
         }
     }
 
-    /// Passes a batch to the handler, and plans the end of the handler's run time. The handler makes its calls then.
+    /// Passes a batch to the handler, and schedules the end of the handler's run time. The handler makes its calls at
+    /// that time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);

@@ -2,8 +2,8 @@
 //!
 //! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` fails every invocation; `"error_type"`
 //! and `"error_message"` set the error. Any other event succeeds. While the environment variable `FAIL_WITH` names an
-//! error, every event fails with this error, as after a broken deployment. An error can also control its own retry:
-//! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
+//! error, every event fails with this error, as it would after a broken deployment. An error can also control its own
+//! retry: `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
 //! A real target needs only the call to [`comeback_envelope::open`].
 

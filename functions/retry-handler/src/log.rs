@@ -248,7 +248,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Returns a message about a failure of the function at this time, and the event in the message. The message is
+    /// Returns a message that reports that the function failed at `time`, and the event in that message. The message is
     /// leaked, so that the event is `'static`.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({

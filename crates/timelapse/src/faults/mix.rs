@@ -1,4 +1,4 @@
-//! The faults of a run, each with its rate and its window.
+//! The faults to inject into a run, each with its rate and its time window.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 
 use super::fault::Fault;
 
-/// Rate of a fault, and the time during which the fault strikes.
+/// A fault's rate, and the time window in which it can strike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
     /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1.
@@ -21,7 +21,7 @@ pub struct Strikes {
 }
 
 impl Strikes {
-    /// Makes a fault strike at this rate throughout the run.
+    /// Returns `Strikes` for a fault that strikes at `rate` throughout the run.
     pub const fn always(rate: f64) -> Self {
         Self { rate, window: Duration::ZERO..Duration::MAX }
     }
@@ -31,7 +31,7 @@ impl Strikes {
     }
 }
 
-/// The faults of a run. By default, no fault strikes.
+/// The faults to inject into a run. By default, no fault strikes.
 ///
 /// ```
 /// use comeback_timelapse::{Fault, Faults, Strikes};

@@ -23,7 +23,7 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
 /// Members of an invocation record that a fault can remove. Each entry has the text at the member's start, the text
-/// that follows the member, and true if a retry needs the member.
+/// that follows the member, and a flag that is true if a retry needs the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),

@@ -8,15 +8,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::scenario::Scenario;
 
-/// Price of a million SQS requests, in US dollars.
+/// Price per million SQS requests, in US dollars.
 const SQS_REQUESTS: f64 = 0.40;
 /// Payload size that SQS bills as one request, in bytes.
 const SQS_CHUNK: usize = 64 * 1_024;
-/// Price of a million Lambda requests, in US dollars.
+/// Price per million Lambda requests, in US dollars.
 const LAMBDA_REQUESTS: f64 = 0.20;
-/// Price of a GB-second of Lambda on arm64, in US dollars.
+/// Lambda's price per GB-second on arm64, in US dollars.
 const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
-/// Price of a GB ingested by CloudWatch Logs, in US dollars.
+/// Price per GB of log data ingested into CloudWatch Logs, in US dollars.
 const LOGS_GB: f64 = 0.50;
 
 /// Bytes in the handler's log line about a message: its ids, the target's ARN, the decision, its times and the error.
@@ -109,7 +109,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// Price of this many billed requests to the same API, in US dollars.
+/// Price for this many billed requests to the same API, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
@@ -125,13 +125,13 @@ pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
 
-/// Price of compute, in US dollars.
+/// Price for this many GB-seconds of compute, in US dollars.
 pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Returns the estimated number of bytes that the functions log. `decisions` is the number of messages that the handler
-/// decided on, and `invocations` the number of invocations of the handler and of the target.
+/// Returns the estimated number of bytes that the functions log. `decisions` is the number of decisions that the
+/// handler made about messages, and `invocations` the number of invocations of the handler and of the target.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
@@ -159,7 +159,7 @@ pub fn usd_a_retry() -> f64 {
     usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
 }
 
-/// Price of one move in a full batch of small messages, in US dollars. The moves of a batch share a log line.
+/// Price of one move in a full batch of small messages, in US dollars. All moves in a batch share a log line.
 pub(crate) fn usd_a_move() -> f64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let calls = [

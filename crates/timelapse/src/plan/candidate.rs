@@ -18,23 +18,23 @@ use crate::simulation::{RunError, run};
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
-/// A policy that a plan compares, with its figures at the goal's rate of events.
+/// A policy that a plan compares, with its figures at the goal's event rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
-    /// `MAX_BACKOFF` of the policy, in seconds.
+    /// The policy's `MAX_BACKOFF`, in seconds.
     pub max_backoff: u64,
-    /// `JITTER` of the policy.
+    /// The policy's `JITTER`.
     pub jitter: &'static str,
-    /// `BASE_BACKOFF` of the policy, in seconds.
+    /// The policy's `BASE_BACKOFF`, in seconds.
     pub base_backoff: u64,
     /// Percentiles of the time from the outage's end to the delivery of an event that failed during the outage, in
     /// milliseconds. `None` if no event is delivered.
     pub recovery_ms: Option<Percentiles>,
-    /// Mean number of retries of an event that reaches the target during the outage.
+    /// Mean number of retries per event, among the events that reach the target during the outage.
     pub retries_per_event: f64,
     /// Number of retries per second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
-    /// `peak_retries_per_second` as a multiple of the usual rate of events. This load comes on top of the usual rate.
+    /// `peak_retries_per_second` as a multiple of the usual event rate. This load comes on top of the usual rate.
     pub peak_load: f64,
     /// Maximum number of events that wait at the same time.
     pub waiting: f64,
@@ -49,8 +49,8 @@ pub struct Candidate {
 
 impl Candidate {
     /// Rehearses the outage with this many events. In the rehearsal, the handler hides every message, and may use as
-    /// many pollers as Lambda allows. The numbers of moves and pollers are computed afterwards from the goal's rate of
-    /// events.
+    /// many pollers as Lambda allows. The numbers of moves and pollers are computed afterwards from the goal's event
+    /// rate.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Candidate {
 /// arrive.
 #[derive(Default)]
 struct Never {
-    /// Mean number of retries of one event.
+    /// Mean number of retries per event.
     retries: f64,
     retries_per_second: f64,
     waiting: f64,
@@ -145,7 +145,7 @@ impl Never {
     }
 }
 
-/// Returns the total number of moves, and the number of moves a second in the busiest minute. A message that the
+/// Returns the total number of moves, and the number of moves per second in the busiest minute. A message that the
 /// handler has no room to hide is moved once for each 900 s of delay.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
 
-/// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention.
+/// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention period.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
 /// Number of events rehearsed under each policy. This sample can represent all events, because events affect each other
@@ -18,7 +18,7 @@ pub const REHEARSED: usize = 1_000;
 /// The outage to recover from, and the time allowed for the recovery.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// Seed of all random numbers.
+    /// Seed for all random numbers.
     pub seed: u64,
     /// Duration of the outage, during which every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]
@@ -30,9 +30,9 @@ pub struct Goal {
     pub recover_within: Duration,
     /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// Capacity of the target per minute, as a multiple of the usual rate of events (0.1 to 1000). Invocations beyond
-    /// the capacity fail. `None` means an unlimited capacity. After the outage, the whole capacity is available for
-    /// the retries of the events that can succeed.
+    /// Capacity of the target per minute, as a multiple of the usual event rate (0.1 to 1000). Invocations beyond the
+    /// capacity fail. `None` means that the capacity is unlimited. After the outage, the whole capacity is available
+    /// for retries of the events that can succeed.
     pub capacity: Option<f64>,
 }
 
@@ -88,7 +88,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks every part of the goal. Fails with one error for each refused part.
+    /// Checks every part of the goal. Fails with one error for each invalid part.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -121,8 +121,8 @@ const CAPS: [u64; 18] =
 /// this effect, because its events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// Returns the settings to compare, ordered by cap, then jitter, then base. If the grid lacks the defaults, they come
-/// first.
+/// Returns the settings to compare, ordered by `MAX_BACKOFF`, then `JITTER`, then `BASE_BACKOFF`. If the defaults are
+/// not among them, adds them at the front.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();

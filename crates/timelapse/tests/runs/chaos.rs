@@ -27,8 +27,8 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts how often the handler took one kind of step, such as `defer`. `failed` counts the steps that still failed
-/// after they were repeated.
+/// Counts how often the handler took one kind of step, such as `defer`. `failed` counts the steps that failed even
+/// after retries.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -121,8 +121,8 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// A message's retention ends while a slow handler works on the message, and the handler may then still settle it.
-/// Without an exception for this case in `Oracle::removed`, each seed would break an invariant.
+/// A message's retention period ends while a slow handler works on the message, and the handler may then still settle
+/// it. Without an exception for this case in `Oracle::removed`, the run would break an invariant with every seed.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {
@@ -178,7 +178,7 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the factor by which a fault increases the retries of ten events.
+/// Returns the number of retries for ten events with a fault, divided by the number without the fault.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);

@@ -1,4 +1,4 @@
-//! Tests of the figures of a run.
+//! Tests of the figures that a run returns.
 
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// Returns a goal that allows so much time for the recovery that a plan tries only the longest cap, besides the default
-/// policy.
+/// Returns a goal that allows so long a recovery that a plan compares only the default policy and policies with the
+/// longest possible `MAX_BACKOFF`.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),
@@ -83,8 +83,8 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row of docs/plan.md. This test recomputes only those rows of the default policy
-/// that are quick to compute.
+/// `make policy-table` prints every row of docs/plan.md. This test recomputes only the rows for the default policy that
+/// are quick to compute.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

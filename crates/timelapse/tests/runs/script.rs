@@ -59,21 +59,21 @@ impl Script {
         })
     }
 
-    /// Adds an edit that requests the retries of all waiting events, spread over `within`.
+    /// Adds an edit at `at` that requests a retry of every waiting event. The retries are spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_request(&request(RequestKind::Retry, at, within, None, policies))
         })
     }
 
-    /// Cancels all waiting events or, with an `error`, only those with that error.
+    /// Adds an edit at `at` that cancels all waiting events or, with an `error`, only those with that error.
     pub(super) fn cancelled(self, at: Duration, error: Option<&'static str>) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_request(&request(RequestKind::Cancel, at, Duration::ZERO, error, policies))
         })
     }
 
-    /// Withdraws the requests that an operator made at `made`.
+    /// Adds an edit at `at` that withdraws the requests made at `made`.
     pub(super) fn withdrawn(self, at: Duration, made: Duration) -> Self {
         let made = START.saturating_add(made);
         self.with(at, move |pauses, _| pauses.withdrawn(|it| it.at == made))
@@ -84,7 +84,7 @@ impl Script {
         self.with(at, |pauses, _| pauses.clone())
     }
 
-    /// Draws up to two pauses, three retry requests and one cancel request.
+    /// Returns a random script with at most two pauses, three retry requests and one cancel request.
     pub(super) fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5c21_9700);
         let (secs, all) = (duration.as_secs(), Duration::from_secs);

@@ -77,9 +77,9 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// Returns a result for each moved message. If SQS did not respond, the error is `Unanswered`, because SQS may have
-/// accepted the message's copy. Any other error is `NotSent`, such as that of a request that could not be built or
-/// signed.
+/// Returns a result for each moved message. The error is `Unanswered` if SQS may have accepted the message's copy, for
+/// example because SQS did not respond. In every other case, for example if a request could not be built or signed, the
+/// error is `NotSent`.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -141,12 +141,12 @@ pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request. Logging such a message could reveal a payload. The
-/// message quotes nothing if the service refused the request before parsing it, or did not answer.
+/// Returns true if an error's message may quote the request. Logging such a message could reveal a payload. The message
+/// quotes nothing if the service refused the request before parsing it, or did not respond.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
-    // For an answer without an error code, `classify` begins the message with the HTTP status.
+    // For a response without an error code, `classify` begins the message with the HTTP status.
     let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
     !unread && !unanswered
 }

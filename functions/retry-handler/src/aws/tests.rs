@@ -383,7 +383,7 @@ async fn batch_call_gives_up_at_the_ladders_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// Even if SQS does not answer, the calls that hide messages leave time for the invocations after them.
+/// Even if SQS does not respond, the calls that hide messages leave time for the invocations that follow.
 #[tokio::test(start_paused = true)]
 async fn first_hiding_leaves_half_of_the_time() {
     let aws = never();
