@@ -63,8 +63,8 @@ export interface FunctionPolicy {
   readonly baseBackoff?: Duration;
 
   /**
-   * The highest ceiling for a backoff; 1 second to 43,170 seconds. SQS can hide a message for 12 hours, which is 30
-   * seconds more.
+   * The highest ceiling for a backoff; 1 second to 43,170 seconds. SQS can hide a message for up to 12 hours, which is
+   * 30 seconds more.
    *
    * @default Duration.hours(1)
    */
@@ -80,7 +80,7 @@ export interface FunctionPolicy {
   readonly backoffs?: Duration[];
 
   /**
-   * The random distribution that each backoff is drawn from. The retry's ceiling is its maximum.
+   * The random distribution that each backoff is drawn from. A backoff is never longer than the retry's ceiling.
    *
    * @default Jitter.FULL
    */

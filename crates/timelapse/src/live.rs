@@ -28,7 +28,7 @@ use crate::world::batch::{IDLE, LIFE};
 
 /// Time until a poller receives a visible message.
 const POLL_DELAY: Duration = Duration::from_millis(20);
-/// Run time of the retry handler for a batch. The handler makes its calls at the end of this time.
+/// The retry handler's run time for a batch. The handler makes its calls at the end of this time.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 const BATCH_SIZE: usize = 10;
 /// Longest time for which Lambda keeps an event while its function has no free concurrency. `comeback attach` sets this
@@ -173,7 +173,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts a deployment at `now`. The same seed, functions and calls always give the same run.
+    /// Starts a deployment at `now`. The same seed, functions and calls always produce the same run.
     pub fn new(seed: u64, now: Timestamp, functions: Vec<LiveFunction>) -> Self {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(seed);
         let function = |is: LiveFunction| {

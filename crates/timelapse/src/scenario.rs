@@ -64,7 +64,7 @@ pub struct Scenario {
     pub duration: Duration,
     /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
-    /// Run time of the retry handler for a batch; at most its timeout of 60 s. The handler's calls reach AWS at the end
+    /// The retry handler's run time for a batch; at most its timeout of 60 s. The handler's calls reach AWS at the end
     /// of the run time.
     pub handler_run_time: Duration,
     /// Time until a poller receives a visible message; at most 20 s, the length of a long poll.

@@ -53,7 +53,7 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     }
 }
 
-/// Records each invocation and each decision of a run as a line, in order.
+/// Records each invocation and each decision in a run as a line, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     text: String,
