@@ -1,8 +1,8 @@
 import { type Duration } from 'aws-cdk-lib';
 
 /**
- * The random distribution of a backoff. A backoff's maximum is called its ceiling; `baseBackoff` and `maxBackoff`, or
- * `backoffs`, give the ceiling for each retry. Sets `JITTER`.
+ * The random distribution of a backoff. Except with `DECORRELATED`, a backoff's maximum is called its ceiling;
+ * `baseBackoff` and `maxBackoff`, or `backoffs`, give the ceiling for each retry. Sets `JITTER`.
  */
 export enum Jitter {
   /** The backoff is drawn uniformly from the range between one second and the retry's ceiling. */
@@ -11,7 +11,10 @@ export enum Jitter {
   /** The backoff is drawn uniformly from the range between half of the retry's ceiling and the whole ceiling. */
   EQUAL = 'equal',
 
-  /** The backoff is drawn uniformly from the range between the base backoff and three times the previous backoff. */
+  /**
+   * The backoff is drawn uniformly from the range between the base backoff and three times the previous backoff, but is
+   * at most `maxBackoff`.
+   */
   DECORRELATED = 'decorrelated',
 
   /** The backoff is not random: it always equals the retry's ceiling. */
@@ -80,7 +83,8 @@ export interface FunctionPolicy {
   readonly backoffs?: Duration[];
 
   /**
-   * The random distribution that each backoff is drawn from. A backoff is never longer than the retry's ceiling.
+   * The random distribution that each backoff is drawn from. Except with `Jitter.DECORRELATED`, a backoff is never
+   * longer than the retry's ceiling.
    *
    * @default Jitter.FULL
    */
