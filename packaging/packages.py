@@ -69,7 +69,7 @@ def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
     (package / "handler").mkdir()
     for zip_file in handlers:
         shutil.copy(zip_file, package / "handler")
-    # The package is compiled with the oldest supported aws-cdk-lib, not with the version that the tests use.
+    # The package is compiled against the oldest supported aws-cdk-lib, not against the version that the tests use.
     run([JSII / "jsii", "--silence-warnings", "metadata/missing-dev-dependency"], package)
     return package
 

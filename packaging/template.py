@@ -23,7 +23,7 @@ Next, [attach your functions]({REPOSITORY}/blob/main/docs/attach.md). The
 
 
 def name(arch: str) -> str:
-    """Returns the file name of an architecture's template. The one for the cheaper architecture has the plain name."""
+    """Returns the file name of an architecture's template. The one for arm64, which is cheaper, has the plain name."""
     return "comeback.yaml" if arch == "arm64" else f"comeback-{arch}.yaml"
 
 
@@ -37,7 +37,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
     take_code_from_zips(template["Resources"], arch)
     template["Parameters"]["Example"]["Default"] = DoubleQuotedScalarString("no")
     deploy_from_here(template["Outputs"]["AttachCommands"]["Value"], arch)
-    # The key is inserted at the front, because the comment after the last key belongs to the parameters.
+    # The new key becomes the first one in `Metadata`, because the comment on `Parameters` follows the last one.
     template["Metadata"].insert(0, "AWS::ServerlessRepo::Application", application(version, licence))
     head = f"Comeback {version} for {arch}. `make dist` made this from template.yaml: change that one."
     template.yaml_set_start_comment(head + "\n")

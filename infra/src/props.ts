@@ -54,7 +54,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly batchSize?: number;
 
   /**
-   * The retention of the retry handler's log.
+   * The retention period for the retry handler's log.
    *
    * @default logs.RetentionDays.ONE_MONTH
    */

@@ -36,7 +36,9 @@ export function targetFunctions(stack: Stack, patterns: string[], refusals: Refu
   });
 }
 
-/** Returns true if an entry certainly allows a function with this name in the stack's account and region. */
+/**
+ * Returns true if an allow-list entry is known to cover the function with this name in the stack's account and region.
+ */
 export function allows(stack: Stack, entry: string, name: string): boolean {
   const [, , , region, account, , pattern, qualifier] = entry.split(':');
   if (region !== stack.region || account !== stack.account || qualifier !== undefined) {

@@ -6,23 +6,23 @@ import { allows, functionArn, generatedName } from './target-functions';
 /** The type of the metadata entry that says which `AsyncRetries` created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
-/** Returns the function of a version or an alias. A function is returned unchanged. */
+/** Returns the function that a version or an alias belongs to. A function is returned unchanged. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** Returns the construct to configure for a target. `$LATEST` shares the invoke configuration of its function. */
+/** Returns the construct to configure for a target. `$LATEST` shares its function's invoke configuration. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
 
-/** Returns the CloudFormation resource of a function, if this app creates it. */
+/** Returns the CloudFormation resource for a function, if this app creates the function. */
 export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined {
   const resource = fn.node.defaultChild;
   return resource instanceof lambda.CfnFunction ? resource : undefined;
 }
 
-/** Returns the name of a function, if the app sets one. */
+/** Returns the name that the app gives a function, if any. */
 export function givenName({ functionName }: lambda.CfnFunction): string | undefined {
   return Token.isUnresolved(functionName) ? undefined : functionName;
 }
@@ -66,8 +66,8 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
- * Returns the pattern for a target's entry in `POLICIES`: the function's name, with the qualifier of a version or
- * alias.
+ * Returns the pattern for a target's entry in `POLICIES`: the function's name, followed by the qualifier if the target
+ * is a version or an alias.
  *
  * @throws if the function is in another stack and has no `functionName`
  */

@@ -12,7 +12,7 @@ export type Refusals = string[];
 /** The placeholder in messages for a value that is known only at deployment. */
 const UNKNOWN = '…';
 
-/** The maximum length of a value in an error message; a longer value is cut. No function ARN is longer. */
+/** The maximum length of a value in an error message; a longer value is truncated. No function ARN is longer. */
 const LONGEST_SHOWN = 256;
 
 export function shown(value: unknown): string {
@@ -28,7 +28,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** Replaces the CDK tokens in a string that will be part of a message, without adding quotes. */
+/** Replaces each CDK token in a string with `…`, for use in a message. Unlike `shown`, it does not add quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }

@@ -5,8 +5,8 @@ import { type AsyncRetriesProps } from '../src';
 import { newFunction, resources, withOne } from './support';
 
 /**
- * A schema for the body of a dashboard. AWS does not publish one, so this is based on CloudWatch's API reference
- * ("Dashboard Body Structure and Syntax"). The test refuses everything that is not listed here.
+ * A schema for a dashboard's body. AWS does not publish one, so this is based on CloudWatch's API reference
+ * ("Dashboard Body Structure and Syntax"). The test rejects everything that is not listed here.
  */
 const WIDGETS: Record<string, Record<string, (value: unknown) => boolean>> = {
   text: { markdown: isText, background: oneOf('solid', 'transparent') },

@@ -122,7 +122,10 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** Lists the differences. An intended difference is listed by its key in `INTENDED`. */
+/**
+ * Lists the differences between the SAM template and the construct's template. An intended difference is listed by its
+ * key in `INTENDED`.
+ */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;

@@ -20,14 +20,14 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** The ways to deploy that cannot detect the invalid values: `template`, `construct`, or both. */
+  /** The deployment methods (`template`, `construct`, or both) whose checks do not detect the invalid values. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }
 
 /**
- * Settings that are accepted, and settings that are refused. The retry handler and template.yaml are tested against
- * this file too.
+ * The golden file, which lists settings that are accepted and settings that are refused. The retry handler and
+ * template.yaml are tested against the same file.
  */
 const golden = JSON.parse(
   fs.readFileSync(path.join(REPOSITORY, 'tests', 'golden', 'refusals.json'), 'utf8'),
@@ -42,7 +42,7 @@ const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
 const isNumber = (text: string) => text.trim() !== '' && !Number.isNaN(Number(text));
 
-/** For each environment variable of the handler, the function that turns its value into props of the construct. */
+/** For each of the handler's environment variables, a function that converts its value to the construct's props. */
 const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> = {
   MAX_AGE: (value) => ({ maxAge: duration(value) }),
   MAX_RETRIES: (value) => ({ maxRetries: Number(value) }),

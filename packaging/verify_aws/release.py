@@ -53,21 +53,21 @@ def deploy(run, template, parameters):
 
 
 def called(run, *command):
-    """Runs a command until it ends or the run is stopped."""
+    """Runs a command until it exits or the run is stopped."""
     run.go_on()
     environment = {**os.environ, "SAM_CLI_TELEMETRY": "0"}
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
         printed = printed_by(run, process)
-    # Ctrl-C in a terminal ends not only this script but also the command that it runs. The command's end then does not
-    # count as a failure.
+    # Ctrl-C in a terminal stops not only this script but also the command that it runs. The command's exit code then
+    # does not count as a failure.
     run.go_on()
     if process.returncode:
         raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")
 
 
 def printed_by(run, process):
-    """Returns a command's whole output, including the output of its child processes after the command has ended."""
+    """Returns a command's whole output, including the output of its child processes after the command has exited."""
     while True:
         try:
             return process.communicate(timeout=1)[0]

@@ -82,7 +82,7 @@ def is_caught(tree, patch):
 
 def apply(tree, patch, *options):
     """Applies a patch with one line of context, so that a nearby change does not matter."""
-    # Without this variable, git would look for the copy's files in the repository around the copy.
+    # Without this variable, git would treat the copied tree as part of the repository that contains it.
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
     command = ["git", "apply", "-C1", *options, str(patch)]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)

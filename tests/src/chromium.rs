@@ -158,7 +158,7 @@ impl Chromium {
         }
     }
 
-    /// Sends a command of the DevTools protocol and returns its result.
+    /// Sends a DevTools protocol command and returns its result.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.try_call(method, params).unwrap_or_else(|problem| panic!("{method}: {problem}"))
     }

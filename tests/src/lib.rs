@@ -1,7 +1,7 @@
 //! Runs the shipped stack on this machine for tests. MiniStack, a local server, stands in for AWS.
 //!
 //! A test starts a [`MiniStack`], deploys a [`Stack`] to it, and creates and attaches functions. It then invokes the
-//! functions and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the documentation,
+//! functions and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands in the documentation,
 //! and an [`Operator`] runs the `comeback` command.
 //!
 //! | file | holds |
@@ -11,7 +11,7 @@
 //! | `shell` | [`Shell`] runs commands; [`Background`] is a running server; [`eventually`] waits for a result |
 //! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
 //! | `stack` | [`Stack`]: the shipped stack, built and deployed with the SAM CLI, with the CDK, or by hand |
-//! | `target` | creates functions to be retried |
+//! | `target` | creates functions for the retry handler to re-invoke |
 //! | `operator` | [`Operator`]: runs `comeback` with all permissions, or with those that `docs/operate.md` lists |
 //! | `emulator` | runs the retry handler under AWS's Runtime Interface Emulator |
 //! | `chromium` | [`Chromium`]: a headless browser |

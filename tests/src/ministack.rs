@@ -24,8 +24,8 @@ const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.
 const KEY: &str = "test";
 
-/// Command that starts MiniStack. It names the Python of MiniStack's virtual environment, because another Python may
-/// come first on `PATH`.
+/// Command that starts MiniStack. It names the Python interpreter in MiniStack's virtual environment, because another
+/// one may come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
 /// A MiniStack server on a free loopback port, with a shell and SDK clients that use it.
@@ -166,7 +166,7 @@ impl MiniStack {
         self.server.log()
     }
 
-    /// The ARN of the function with this name, or a pattern of ARNs for a pattern of names.
+    /// The ARN of the function with this name, or an ARN pattern if `name` is a pattern.
     pub fn function_arn(name: &str) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
     }

@@ -18,7 +18,7 @@ use crate::stack::Stack;
 const PAGE: &str = "docs/operate.md";
 const EVERY_COMMAND: &str = "every command";
 
-/// A user who runs `comeback` on a MiniStack server, with all permissions or only some of them.
+/// A user who runs `comeback` against a MiniStack server, with all permissions or only some of them.
 #[derive(Clone, Debug)]
 pub struct Operator(Shell);
 
@@ -149,11 +149,11 @@ impl Ran {
     }
 }
 
-/// Members of the JSON object that every command on a deployment prints.
+/// Members of every JSON object that a command on a deployment prints.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Members of a command's JSON object, as listed in `docs/json.md`. If several rows match the command, the longest
-/// applies.
+/// Returns the members of the JSON object that a command prints, as the tables in `docs/json.md` list them. If several
+/// rows match, the one with the longest command applies.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =

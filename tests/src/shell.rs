@@ -146,8 +146,8 @@ impl Drop for Background {
 }
 
 /// The longest time that a test waits for anything. Passing tests wait much less. The limit is this high because, on a
-/// busy machine, the handler may treat a slow call as lost. The event is then retried only after up to two minutes of
-/// real time, even on a fast clock.
+/// busy machine, the handler may treat a slow call as lost. The event may then be retried up to two minutes of real
+/// time later, even on a fast clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`].

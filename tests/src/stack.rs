@@ -37,7 +37,7 @@ fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
 
-/// Folder of the first [`build`] in this process.
+/// Returns the folder that the first [`build`] in this process wrote to.
 pub(crate) fn built() -> &'static Path {
     BUILT.get().expect("`build` comes first")
 }
@@ -136,7 +136,7 @@ impl MiniStack {
     }
 }
 
-/// A deployed stack of Comeback, with its outputs and log groups.
+/// A deployed Comeback stack, with its outputs and log groups.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     name: String,
@@ -151,7 +151,7 @@ impl Stack {
         &self.name
     }
 
-    /// The value of an output of the template. Panics if the stack lacks the output.
+    /// The value of one of the stack's outputs. Panics if the stack does not have this output.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }

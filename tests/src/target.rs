@@ -1,4 +1,4 @@
-//! Creates functions for the retry handler to retry.
+//! Creates target functions for the retry handler to re-invoke.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "enveloped_target").await;
 }
 
-/// Creates a function with the code of the example target, which `sam build` has built.
+/// Creates a function with the example target's code, which `sam build` has built.
 pub async fn example_target(ministack: &MiniStack, name: &str) {
     let bootstrap = built().join("ExampleTarget/bootstrap");
     let no_variables = Environment::builder().build();
@@ -52,14 +52,14 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
     create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-/// A consumer's language. Consumers read their SQS queues themselves, as in docs/consumer.md.
+/// A consumer's language. A consumer receives messages directly from an SQS queue, as in docs/consumer.md.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
     /// The function in `tests/targets/sqs_consumer.py`.
     Python,
     /// The function in `tests/targets/sqs_consumer.cjs`.
     Node,
-    /// The program `sqs_consumer` of this crate.
+    /// This crate's program `sqs_consumer`.
     Rust,
 }
 
@@ -85,7 +85,7 @@ impl Consumer {
     }
 }
 
-/// Creates a function that reads its SQS queue itself. `permissions` is the policy of its role.
+/// Creates a function that receives messages directly from an SQS queue. `permissions` is its role's policy.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,

@@ -1,5 +1,5 @@
-//! Tests the report of `comeback simulate --report` in a browser, in wide and narrow windows and in light and dark
-//! colours.
+//! Tests, in a browser, the report that `comeback simulate --report` writes: in wide and narrow windows, and in light
+//! and dark colours.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the
 //! README and in docs/simulate.md.
@@ -20,10 +20,10 @@ const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth"
 struct Pages {
     plain: PathBuf,
     compared: PathBuf,
-    /// The report of a run that reaches the in-flight limit.
+    /// The report on a run that reaches the in-flight limit.
     full: PathBuf,
     moved: PathBuf,
-    /// The report of the command in docs/simulate.md.
+    /// The report that the command in docs/simulate.md writes.
     shown: PathBuf,
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make lint-rust`: checks the formatting and the handler's dependencies, and uses clippy to build everything that
-# `make test` runs.
+# `make lint-rust`: checks the formatting and the handler's dependencies, and compiles everything that `make test` runs,
+# with clippy's warnings as errors.
 set -euo pipefail
 all=(--workspace --all-features)
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt

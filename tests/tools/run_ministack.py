@@ -20,8 +20,8 @@ yaml.SafeLoader = yaml.CSafeLoader
 # Under faketime, Python's own sleep computes its end on the faster clock but waits for it on the real clock, so it
 # practically never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# The server of each execution environment checks every tenth of a second whether it should stop. On the faster clock,
-# this would be 600 checks per second of real time.
+# MiniStack runs a server for each execution environment, which checks every tenth of a second whether it should stop.
+# On the faster clock, this would be 600 checks per second of real time.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -76,7 +76,7 @@ RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\
 def with_class(result):
     body = result.get("body") if isinstance(result, dict) and result.get("error") else None
     if isinstance(body, dict) and body.get("errorType") == "Runtime.HandlerError":
-        # The last exception of a chain is the uncaught one.
+        # The last exception in a chain is the uncaught one.
         for raised in RAISED.finditer(result.get("log") or ""):
             body["errorType"] = raised[1]
     return result
@@ -279,8 +279,8 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm over all data of its metric, whatever the dimensions, so one trial's data would raise
-# another trial's alarms. Here, only `SetAlarmState` changes an alarm's state.
+# MiniStack evaluates an alarm on all data points for its metric, whatever their dimensions, so the data from one trial
+# would raise another trial's alarms. Here, only `SetAlarmState` changes an alarm's state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
 # MiniStack refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such

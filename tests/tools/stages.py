@@ -27,12 +27,12 @@ RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 # Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for them, so that a
 # plain `cargo test` skips them.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
-# This test program takes half of the total time of the tests with servers.
+# This test program takes half of the time that all tests with servers take.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
-# What CI shows of a failed run is its end.
+# The maximum number of messages to print for each failed stage. CI shows only the end of a failed run's output.
 MOST_LINES = 30
 
 

@@ -5,7 +5,7 @@ export interface Template {
 }
 
 /**
- * Returns the resources of a template in a canonical form, so that equivalent templates compare equal. Parameters are
+ * Returns a template's resources in a canonical form, so that equivalent templates compare equal. Parameters are
  * replaced by their values, and conditions are resolved. Intrinsic functions that build strings are evaluated. Scalars
  * become strings, as in CloudFormation. A role's policies become one set of statements, keyed by their actions and
  * resources. A dashboard becomes its list of widgets.
@@ -143,8 +143,8 @@ function evaluator(
 }
 
 /**
- * Returns IAM policy statements keyed by their actions and resources, whose order does not matter. A single action or
- * resource may be a string or a list.
+ * Returns IAM policy statements as an object, with their actions and resources as its keys. Two policies thus compare
+ * equal even if their statements, actions or resources are in a different order, or a list of one is a plain string.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');

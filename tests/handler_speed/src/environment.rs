@@ -26,7 +26,7 @@ struct Services {
 pub(crate) struct Environment {
     process: Child,
     started: Instant,
-    /// Time of the environment's first request for an event.
+    /// When the environment first requested an event.
     ready: Instant,
     events: Sender<String>,
     asked: Receiver<Instant>,
@@ -95,7 +95,7 @@ impl Environment {
         self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A memory figure of the process in KiB. `name` is `VmRSS` for the current size, or `VmHWM` for the peak.
+    /// Returns the process's memory use, in KiB. `name` is `VmRSS` for the current use, or `VmHWM` for the peak.
     pub(crate) fn memory(&self, name: &str) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

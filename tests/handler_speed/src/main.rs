@@ -1,5 +1,5 @@
 //! Measures the retry handler's start time, batch times and size, and compares them with those of other functions: an
-//! empty function on the same runtime, the handler at an earlier commit, and the Python handler from the article that
+//! empty function on the same runtime, the handler from an earlier commit, and the Python handler from the article that
 //! docs/migrating.md names. The last two functions are optional (see `bench.sh`). `make bench-handler` runs this
 //! program.
 //!
@@ -23,8 +23,8 @@ const BATCHES: usize = 41;
 /// Environment variables as the template sets them. With these, the handler also builds a client for SSM, and writes
 /// metrics to its log.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
-/// Environment variables with which the handler skips two steps before its first batch: reading the pauses parameter
-/// and counting the messages in flight.
+/// Environment variables that make the handler skip two steps before its first batch: reading the pauses parameter and
+/// counting the messages in flight.
 const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
 const MB: f64 = 1e6;
 
@@ -119,7 +119,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Gives the same batches alternately to the handler of an earlier commit and to the current one.
+/// Gives the same batches alternately to the handler from an earlier commit and to the current handler.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [

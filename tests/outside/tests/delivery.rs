@@ -1,4 +1,4 @@
-//! Common uses of comeback-delivery with a custom batch API. The last one is a stream of ten million entries.
+//! Common uses of comeback-delivery with a custom batch API. The last test sends a stream of ten million entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

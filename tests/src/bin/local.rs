@@ -1,5 +1,5 @@
 //! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces the event until it succeeds. Then it sends and traces each line of standard input in the
+//! three times, and traces the event until it succeeds. Then it sends and traces each line from standard input in the
 //! same way. During a trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a
 //! signal stops MiniStack.
 //!
@@ -86,7 +86,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event to the example target, and then each line of standard input as an event. If standard input
+    /// Sends a first event to the example target, and then each line from standard input as an event. If standard input
     /// is not a terminal, keeps running after the input ends.
     async fn serve(&mut self) {
         self.send(EVENT).await;
@@ -106,7 +106,7 @@ impl Watch {
         }
     }
 
-    /// Sends each line of standard input as an event until the input ends. Returns true if Ctrl-C ended the input.
+    /// Sends each line from standard input as an event until the input ends. Returns true if Ctrl-C ended the input.
     async fn send_lines(&mut self, is_terminal: bool) -> bool {
         let mut lines = lines();
         loop {
@@ -141,7 +141,7 @@ impl Watch {
     }
 }
 
-/// Prints lines of `comeback trace` as they appear, until the event succeeds or is dead-lettered.
+/// Prints the output of `comeback trace`, line by line as it appears, until the event succeeds or is dead-lettered.
 async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     let operator = Operator::of(ministack);
     let trace = |output: &str| operator.comeback(&format!("trace --stack {} {output} {id}", stack.name()));
@@ -184,7 +184,8 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Lines of standard input. Reading blocks, so a separate thread reads while the program also waits for Ctrl-C.
+/// Returns the lines from standard input. A separate thread reads them, because reading blocks and the program must also
+/// wait for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

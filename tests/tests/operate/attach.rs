@@ -14,7 +14,8 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Lambda's settings for asynchronous invocations of a function, or of its alias `qualifier`. `Null` if there are none.
+/// Returns Lambda's settings for asynchronous invocations of a function or of its alias `qualifier`. Returns `Null` if
+/// none are set.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -107,7 +108,7 @@ fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str
     settings(ministack, function, None)
 }
 
-/// The alarms for lost events of a function, without the members that differ between functions.
+/// Returns the alarms for a function's lost events, without the members that differ between functions.
 fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
     let alarms = aws(ministack, "cloudwatch describe-alarms");
     let mut alarms = alarms["MetricAlarms"].as_array().cloned().unwrap_or_default();

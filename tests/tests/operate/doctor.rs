@@ -11,7 +11,7 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
-/// Name of a function that is not attached, and of the queue that it reads itself.
+/// Name of a function that is not attached, and of the SQS queue that the function receives messages from.
 const CONSUMER: &str = "checked-consumer";
 
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
@@ -143,7 +143,7 @@ impl Ward {
         assert_eq!(report["healthy"], true);
     }
 
-    /// Plants a fault, runs the check that should find it, and undoes the fault. Fails if the check does not find it.
+    /// Injects a fault, runs the check that should find it, and undoes the fault. Fails if the check does not find it.
     fn finds(&self, fault: &Fault) -> Result<(), String> {
         let of_fault = |error: String| format!("{}, {}: {error}", fault.check, fault.plant);
         self.runs(fault.plant).map_err(of_fault)?;
@@ -172,8 +172,8 @@ impl Ward {
     }
 }
 
-/// Runs `doctor` on the function that reads its own queue, first with a deployment and then without one. The results
-/// for the function must be equal.
+/// Runs `doctor` on a function that receives messages directly from an SQS queue, first with a deployment and then
+/// without one. The results for the function must be equal.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

@@ -39,7 +39,7 @@ pub(crate) struct Outside {
 
 impl Outside {
     /// Creates an empty folder, and a shell that runs commands there with the AWS settings of `shell`. Also starts a
-    /// server of the release in `dist/`.
+    /// server to download the release in `dist/` from.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));
@@ -73,8 +73,8 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Adapts a code block of the documentation to this machine, and runs the block in this folder. Its downloads come
-    /// from `dist/`.
+    /// Adapts a code block from the documentation to this machine, and runs the block in this folder. Its downloads
+    /// come from `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));

@@ -9,8 +9,8 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs the two lines in docs/deploy-sam.md that deploy a release. They use nothing from the repository except the
-/// release.
+/// Runs the two lines in docs/deploy-sam.md that deploy a release. They use only the release,
+/// and no other file in the repository.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -41,7 +41,7 @@ pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_functi
     assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
 }
 
-/// Deploys the release's template for CloudFormation. `tests/tests/stack` runs the other commands of
+/// Deploys the release's template for CloudFormation. `tests/tests/stack` runs the other commands in
 /// docs/deploy-cloudformation.md.
 pub(crate) async fn aws_cli_deploys_the_template_for_cloudformation(_: &World) {
     let (ministack, outside) = released("release-cloudformation").await;

@@ -96,7 +96,7 @@ fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Paths of the imports in a file, except in its tests.
+/// Returns the paths that a file imports, except those that only its tests import.
 fn imported(text: &str) -> Vec<String> {
     let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").expect("a pattern");
     let text = tests.split(text).next().unwrap_or_default();

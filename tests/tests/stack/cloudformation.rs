@@ -1,11 +1,11 @@
-//! Runs the commands in docs/deploy-cloudformation.md, with the template and the zip of a release.
+//! Runs the commands in docs/deploy-cloudformation.md, with the template and the zip file from a release.
 
 use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 
 use crate::attach::is_retried;
 use crate::world::World;
 
-/// Script that writes the release files of `make dist` from the functions that `sam build` has built.
+/// Script that writes two of a release's files: the template, and the zip file with the handler that `sam build` built.
 const RELEASE: &str = r#"
 .tools/sam/bin/python packaging/cloudformation.py 1.2.3 > "$FOLDER/comeback.cfn.json"
 cd .aws-sam/build/RetryHandler

@@ -1,4 +1,5 @@
-//! Tests the consumers in docs/consumer.md: functions in Python, Node.js and Rust that read an SQS queue themselves.
+//! Tests the consumers in docs/consumer.md: functions in Python, Node.js and Rust that receive messages directly from
+//! an SQS queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,9 +14,10 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// Wait, in seconds, that some orders request once with `RetryAfter`. The actual wait is up to a tenth longer.
+/// The wait, in seconds, that the consumer requests with `RetryAfter` when it first receives certain messages. The
+/// actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Seconds by which a run may come early, because clocks differ and SQS counts whole seconds.
+/// How early a retry may seem to come, in seconds: clocks differ, and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {

@@ -1,6 +1,6 @@
 //! Contracts for the behaviour of SQS, the event source mapping and asynchronous invocations. Each contract is checked
-//! on MiniStack and on the model that simulations use, so that any difference between the two is noticed. The queue of
-//! the engine's tests is checked only against the contracts that it claims to fulfil.
+//! on MiniStack and on the model that simulations use, so that any difference between the two is noticed. The queue
+//! that the engine's tests use is checked only against the contracts that it claims to fulfil.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;
@@ -17,11 +17,11 @@ use crate::world::{RUNTIME, World};
 use real::Real;
 use stand::{EngineQueue, Model};
 
-/// A visibility timeout, in seconds, that outlasts any contract's run.
+/// A visibility timeout, in seconds, that is longer than any contract's test takes.
 const LONG: u64 = 600;
 
 /// The trials for all contracts. Each contract has a trial named `contract::model::…` and one named
-/// `contract::ministack::…`. Contracts that the queue in the engine's tests must also fulfil have a third,
+/// `contract::ministack::…`. Contracts that the engine's test queue must also fulfil have a third,
 /// `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();

@@ -71,8 +71,8 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts the visible, hidden and delayed messages in a queue with a single call. If these were separate calls, a
-/// message that became visible in between might be missing from every count.
+/// Counts the visible, hidden and delayed messages in a queue with a single call. With separate calls, a message that
+/// became visible between two of them might be missing from every count.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

@@ -45,7 +45,7 @@ impl World {
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
-    /// A server without deployments, so that it responds to the contracts' calls without delay.
+    /// A server without deployments, so that it responds to the contract tests' calls without delay.
     pub(crate) async fn contract(&self) -> &MiniStack {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a template in a request, in bytes. CloudFormation accepts a larger one only from an S3 bucket.
 const LARGEST_BODY: usize = 51_200;
 
-/// Output of a script in `packaging/`. Such a script needs the Python of the SAM CLI's environment.
+/// Returns the output of a script in `packaging/`. Such a script needs the Python interpreter from the SAM CLI's
+/// environment.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])

@@ -69,7 +69,7 @@ fn page_has_a_row_for_each_setting() {
     assert_eq!(rows.len(), SETTINGS.len());
 }
 
-/// Variables of the handler that have a parameter in the template. The template itself sets the others.
+/// The handler's variables that have a parameter in the template. The template itself sets the others.
 fn with_parameter() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
@@ -113,8 +113,8 @@ fn template_passes_the_variables_that_the_handler_reads() {
     assert_eq!(names, known);
 }
 
-/// The template's pattern, the CDK construct and docs/settings.md all say that an entry of `POLICIES` may contain any
-/// setting of a function.
+/// Tests that the template's pattern, the CDK construct and docs/settings.md all let an entry of `POLICIES` contain any
+/// per-function setting.
 #[test]
 fn policies_entry_may_set_every_function_setting() {
     let page = pages::read(PAGE);
@@ -158,7 +158,7 @@ fn template_refuses_what_the_handler_refuses() {
     assert!(compared > 25, "{compared}");
 }
 
-/// Tests the template's parameters that are not variables of the handler.
+/// Tests that the template refuses invalid values for parameters that it does not pass to the handler unchanged.
 #[test]
 fn template_refuses_odd_parameters() {
     for (name, value) in [

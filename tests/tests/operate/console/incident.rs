@@ -203,8 +203,8 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot make the same change twice. The changes are to `emails`, because the caller still needs
-/// the pause of `orders`.
+/// Asserts that two tabs cannot make the same change twice. The tabs change `emails`, because the caller still needs
+/// `orders` to be paused.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();

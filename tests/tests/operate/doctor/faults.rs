@@ -1,4 +1,4 @@
-/// A fault: the script that plants it in a healthy stack, and the finding that `doctor` must report.
+/// A fault: the script that injects it into a healthy stack, and the finding that `doctor` must report.
 pub(super) struct Fault {
     pub(super) check: &'static str,
     pub(super) plant: &'static str,
@@ -251,7 +251,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "reserved concurrency is 0",
         Fix,
     ),
-    // This fault is planted on a function of its own, because its metric cannot be removed.
+    // This fault gets a separate function, because the function's metric cannot be removed.
     Fault {
         arguments: "checked-unlucky",
         ..broken(

@@ -1,6 +1,6 @@
 //! The setups that the contracts are checked on. Each has a retry queue. A setup that also has an event source mapping
-//! is called a *stand*. MiniStack and the model that simulations use are stands, but the queue of the engine's tests is
-//! not.
+//! is called a *stand*. MiniStack and the model that simulations use are stands, but the queue that the engine's tests
+//! use is not.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -75,8 +75,8 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert each difference, so a contract fails when
-/// MiniStack has fixed one. The variant can then be removed here.
+/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert that each difference exists, so a contract
+/// fails once MiniStack fixes a difference. Its variant can then be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours, because it does not check visibility timeouts. AWS returns
@@ -111,7 +111,7 @@ pub(crate) enum Difference {
     RewritesPayloads,
 }
 
-/// The simulations' model of SQS and the event source mapping. The model has none of the known differences from AWS.
+/// The simulations' model of SQS and the event source mapping. Unlike MiniStack, it is not known to differ from AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
