@@ -8,7 +8,7 @@ const DEFLATED = 8;
 
 export interface ZipEntry {
   readonly content: Buffer;
-  /** The file's Unix permissions, if it was added to the archive on a system that stores permissions. */
+  /** The file's Unix permissions, if it was added to the archive on a system that has them. */
   readonly mode?: number;
 }
 

@@ -26,8 +26,8 @@ interface Refused {
 }
 
 /**
- * The golden file, which lists settings that are accepted and settings that are refused. The retry handler and
- * template.yaml are tested against the same file.
+ * The golden file's settings, some accepted and some refused. The retry handler and template.yaml are tested against
+ * the same file.
  */
 const golden = JSON.parse(
   fs.readFileSync(path.join(REPOSITORY, 'tests', 'golden', 'refusals.json'), 'utf8'),

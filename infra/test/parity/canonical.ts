@@ -144,7 +144,7 @@ function evaluator(
 
 /**
  * Returns IAM policy statements as an object, with their actions and resources as its keys. Two policies thus compare
- * equal even if their statements, actions or resources are in a different order, or a list of one is a plain string.
+ * equal even if their statements, actions or resources are in a different order, or a string stands for a list of one.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');

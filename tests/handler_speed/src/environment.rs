@@ -26,7 +26,7 @@ struct Services {
 pub(crate) struct Environment {
     process: Child,
     started: Instant,
-    /// When the environment first requested an event.
+    /// Time of the environment's first request for an event.
     ready: Instant,
     events: Sender<String>,
     asked: Receiver<Instant>,

@@ -184,8 +184,8 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Returns the lines from standard input. A separate thread reads them, because reading blocks and the program must also
-/// wait for Ctrl-C.
+/// Returns the lines from standard input. A separate thread reads them, because reading blocks while the program must
+/// also wait for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `outside` | a shell without Rust, and an empty folder to download the release to |
+//! | `outside` | a shell without Rust, and an empty folder for the downloaded release |
 //! | `sam` | deploys with the SAM CLI and the AWS CLI; runs the installer; runs the handler under the emulator |
 //! | `packages` | deploys the apps from docs/deploy-cdk.md with the packages for npm and PyPI |
 

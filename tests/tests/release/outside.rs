@@ -39,7 +39,7 @@ pub(crate) struct Outside {
 
 impl Outside {
     /// Creates an empty folder, and a shell that runs commands there with the AWS settings of `shell`. Also starts a
-    /// server to download the release in `dist/` from.
+    /// server that offers the release in `dist/` for download.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));

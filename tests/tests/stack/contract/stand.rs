@@ -76,7 +76,7 @@ pub(crate) struct Delayed {
 }
 
 /// Known differences between MiniStack 1.5.33 and AWS. The contracts assert that each difference exists, so a contract
-/// fails once MiniStack fixes a difference. Its variant can then be removed.
+/// fails once MiniStack fixes a difference. The difference's variant can then be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// MiniStack can hide a message for more than 12 hours, because it does not check visibility timeouts. AWS returns
