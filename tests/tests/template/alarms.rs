@@ -21,7 +21,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// Returns the times when the alarm's state changes, in minutes from the start. The state is `OK` until the first change.
+/// Returns the times when the alarm's state changes, in minutes from the start. Its first state is `OK`.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
