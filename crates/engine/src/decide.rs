@@ -447,8 +447,8 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// The longest time to hide the message now, so that it becomes visible again before SQS's maximum visibility
-    /// timeout ends (rule 10 in the module's documentation).
+    /// The longest time that the message can be hidden now if it is to become visible again before SQS's maximum
+    /// visibility timeout ends (rule 10 in the module's documentation).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
         // may have held the message for as long as the queue's own visibility timeout.

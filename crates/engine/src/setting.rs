@@ -192,7 +192,8 @@ impl Setting {
 }
 
 pub(crate) trait Value: Sized {
-    /// The value of a setting whose default is [`Unset::Means`]. `None` if no setting of this type has such a default.
+    /// The value of a setting whose variable is not set and whose default is [`Unset::Means`]. `None` if no setting of
+    /// this type has such a default.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.

@@ -1,4 +1,4 @@
-//! Reads and edits the SSM parameter with the pauses and requests. An edit never loses another operator's edit.
+//! Reads and edits the SSM parameter that holds the pauses and requests. An edit never loses another operator's edit.
 
 use std::time::Duration;
 

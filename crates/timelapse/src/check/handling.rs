@@ -214,8 +214,9 @@ impl Handling<'_> {
         longest.filter(|longest| wait <= *longest)
     }
 
-    /// Returns the visibility timeouts that the handler may set for a message before it re-invokes the target. They end
-    /// one to two hours after the latest possible end of the batch, or earlier to leave time for a last retry.
+    /// Returns the range of visibility timeouts that the handler may set for a message before it re-invokes the target.
+    /// The message must become visible one to two hours after the latest possible end of the batch, or earlier if needed
+    /// to leave time for a last retry.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
         let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
         // The oracle counts MAX_AGE in whole seconds, so a shortened wait may be off by a second.
