@@ -13,7 +13,7 @@ const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
 // While a message is hidden, a FIFO queue does not deliver other messages from the same group.
 const FIFO_MAX_BACKOFF = 60;
-// Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
+// A requested wait is lengthened by up to a tenth, so that messages do not all become visible at the same time.
 const SPREAD = 0.1;
 // SQS limits a message, including its attributes, to 1 MiB.
 const MOST_BYTES = 1_048_576;
@@ -164,7 +164,7 @@ class Policy {
       asked === undefined
         ? now + this.draw(message.receives, fifo) * 1_000
         : asked + (asked - now) * SPREAD * Math.random();
-    // The last receive is due shortly before `maxAge`, so that the function has time to run.
+    // The last receive is due shortly before the message reaches `maxAge`, so that the function has time to run.
     const margin = Math.min(60, this.maxAge / 10) * 1_000;
     const last = message.sent + this.maxAge * 1_000 - margin;
     if (due <= last) return { due, dueBy };
@@ -294,7 +294,7 @@ class Batch {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs the function for a record. Returns true if it succeeded, or if the message was dead-lettered. */
+  /** Runs the function for a message. Returns true if the function succeeded, or if the message was dead-lettered. */
   async settles(message) {
     try {
       // The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the record as

@@ -43,7 +43,7 @@ _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _ERROR_CHARACTERS = 8_192
 _LONGEST_TIMEOUT = 900.0  # Lambda's maximum
-# Types of results that still have to be run or awaited.
+# Types of return values that are not results yet, because they still have to be called or awaited.
 _UNRUN = (Awaitable, types.FunctionType, types.MethodType, functools.partial)
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
@@ -85,7 +85,7 @@ class _Unreadable(Exception):
 
 _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
-# Up to a tenth is added to a requested wait, so that messages do not all return at the same time.
+# A requested wait is lengthened by up to a tenth, so that messages do not all become visible at the same time.
 _SPREAD = 0.1
 # Draws differ between messages even if the function seeds `random`, or SnapStart restores its state.
 _RANDOM = random.SystemRandom()
@@ -233,7 +233,7 @@ class _Policy(NamedTuple):
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
             due, due_by = asked + (asked - now) * _SPREAD * _RANDOM.random(), "retry_after"
-        # The last receive is due shortly before `max_age`, so that the function has time to run.
+        # The last receive is due shortly before the message reaches `max_age`, so that the function has time to run.
         margin = min(60.0, self.max_age / 10)
         last = message.sent + self.max_age - margin
         if due <= last:
@@ -261,7 +261,7 @@ class _Message:
         self.first_receive = number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000
         # None on a standard queue, where groups do not order messages.
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
-        # True if the record succeeded, or the dead-letter queue accepted the message.
+        # True if the record was processed successfully, or the dead-letter queue accepted the message.
         self.settled = False
         # The time at which the message becomes visible again: 0 means immediately, and None means after the queue's own
         # visibility timeout.
@@ -367,7 +367,7 @@ class _Batch:
         return True
 
     def settles(self, message: _Message) -> bool:
-        """Runs the function for a record. Returns true if it succeeded, or if the message was dead-lettered."""
+        """Runs the function for a message. Returns true if the function succeeded, or the message was dead-lettered."""
         try:
             # The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the
             # record as received.
@@ -489,7 +489,7 @@ class _Batch:
                     _log("ERROR", message_id=message.message_id, action="keep", problem=refusal, remedy=remedy)
 
 
-# Checks of the event from Lambda and of the result from the caller's function
+# Checks on the event that Lambda passes, and on the result that the caller's function returns
 
 
 def _check_event(event: object) -> None:
@@ -516,7 +516,7 @@ def _foreign(record: object) -> str | None:
 
 
 def _check_result(result: object) -> None:
-    """Refuses a result that still has to be run or awaited, such as a generator that a wrapper hid."""
+    """Refuses a return value that is not a result yet, such as an awaitable, or a generator that a wrapper hid."""
     for it in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(it, _UNRUN) or _is_lazy(it):
             raise TypeError(_NEVER_RUN)

@@ -18,7 +18,7 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// The number of delays to compute with each iterator. The longest possible delay reaches the cap at the 12th.
+/// The number of delays to compute with each iterator. Exponential growth reaches the cap at the 12th delay.
 const DELAYS: u64 = 20;
 
 /// The shortest time per delay that each benchmark has measured, in nanoseconds.

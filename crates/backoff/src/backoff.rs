@@ -73,7 +73,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails as [`exponential`](Self::exponential) does, and for a `factor` that is not a finite number of at least 1.
+    /// Fails in the same cases as [`exponential`](Self::exponential), and if `factor` is not finite or is below 1.
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
         if !(factor.is_finite() && factor >= 1.0) {
             return refused(format_args!("factor is {factor}; it must be a number of at least 1"));
@@ -103,7 +103,7 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Fails as [`linear`](Self::linear) does.
+    /// Fails in the same cases as [`linear`](Self::linear).
     pub fn squared(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }

@@ -29,12 +29,13 @@ use crate::error::BackoffError;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// Uniform over {1 … c}, where c is the ceiling. The default, because it spreads retries the most.
+    /// Each wait is drawn uniformly from {1 … c}, where c is the ceiling. This is the default, because it spreads
+    /// retries the most.
     #[default]
     Full,
-    /// Uniform over {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.
+    /// Each wait is drawn uniformly from {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.
     Equal,
-    /// The first wait is uniform over {base … min(cap, 3·base)}. Each later wait is uniform over {base … min(cap,
+    /// The first wait is drawn uniformly from {base … min(cap, 3·base)}, and each later wait from {base … min(cap,
     /// 3·previous)}. These ranges replace exponential growth, so there is a cap but no ceiling.
     Decorrelated,
     /// Every wait is exactly its ceiling. Operations that fail together retry together.

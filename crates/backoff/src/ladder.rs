@@ -79,7 +79,7 @@ macro_rules! ladder {
                 Self::MILLIS.iter().copied().map(::core::time::Duration::from_millis)
             }
 
-            /// The rungs' waits as a `Backoff` made from a list, without jitter.
+            /// Returns a `Backoff` that lists the rungs' waits, without jitter.
             $vis fn backoff() -> $crate::Backoff {
                 $crate::Backoff::list(Self::ceilings()).expect("the compiler has checked the rungs")
             }
@@ -141,7 +141,7 @@ pub mod private {
     }
 
     /// Panics unless the first rung is at least 1 ms and each rung is longer than the previous one. The compiler
-    /// reports the panic at the caller.
+    /// reports the panic as an error at the call site.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");

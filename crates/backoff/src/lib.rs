@@ -14,7 +14,7 @@
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
 //! | `requested` | `requested_wait`: parses strings that ask for a wait, such as `Retry-After` |
-//! | `transient` | [`is_transient_status`], `is_transient_io`: errors worth a retry |
+//! | `transient` | [`is_transient_status`], `is_transient_io`: errors that are worth retrying |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
 #![cfg_attr(not(test), no_std)]
 

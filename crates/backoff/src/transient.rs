@@ -1,10 +1,10 @@
-//! HTTP statuses and I/O errors that are worth a retry.
+//! HTTP status codes and I/O errors after which a retry may succeed.
 
 #[cfg(feature = "std")]
 use std::io;
 
-/// Returns true for an HTTP status after which a retry of the same request may succeed: 408, 425, 429, 500, 502, 503
-/// and 504.
+/// Returns true for an HTTP status code after which a retry of the same request may succeed: 408, 425, 429, 500, 502,
+/// 503 and 504.
 ///
 /// | status | why it is transient |
 /// |---|---|
@@ -14,10 +14,10 @@ use std::io;
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// Returns false for all other statuses. The other 4xx statuses mean that the request itself is wrong. The causes of
+/// Returns false for all other status codes. The other 4xx codes mean that the request itself is wrong. The causes of
 /// 501, 505, 506, 508, 510 and 511 (not implemented, HTTP version, content negotiation, loop, extension, network login)
 /// do not go away. A 507 means that the server is out of storage, and a retry does not free any. The caller decides
-/// about vendor-specific statuses, such as 520 to 529.
+/// about vendor-specific codes, such as 520 to 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///

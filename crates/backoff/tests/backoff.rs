@@ -85,9 +85,9 @@ proptest! {
         }
     }
 
-    /// For retry n, `delay` must return the iterator's nth wait if both draw it with a random number generator in the
-    /// same state. With decorrelated jitter, `delay` draws it in the state that the iterator's generator had before its
-    /// first wait.
+    /// For retry n, `delay` must return the iterator's nth wait if both use a random number generator in the same
+    /// state. With decorrelated jitter, the generator passed to `delay` must be in the state that the iterator's
+    /// generator had before its first wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),
@@ -164,7 +164,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// Counts draws, because measured times vary.
+/// Counts the random numbers drawn instead of measuring the time, because measured times vary.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);

@@ -1,4 +1,4 @@
-//! Tests of climbing a ladder. Ladders that must not compile are in the repository's `tests/compile_fail`.
+//! Tests how a ladder is climbed. Ladders that must not compile are in the repository's `tests/compile_fail`.
 
 use std::time::Duration;
 

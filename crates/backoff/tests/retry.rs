@@ -1,4 +1,4 @@
-//! Tests of `retry` and its options under tokio's paused clock, and of `retry_blocking`.
+//! Tests of `retry` and its options, on tokio's paused clock, and tests of `retry_blocking`.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;

@@ -2,7 +2,8 @@
 //!
 //! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints a lot also has a
 //! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`]
-//! contains the parts that the console also needs, such as arguments and pictures.
+//! contains the code that these subcommands share with the console, such as the code that parses flags and draws
+//! charts.
 //!
 //! | file | holds |
 //! |---|---|
@@ -98,11 +99,11 @@ enum Command {
     Schedule(ScheduleArguments),
     /// Find the cheapest policy that recovers from an outage in a given time
     ///
-    /// Simulates every policy in a grid of MAX_BACKOFF, JITTER and BASE_BACKOFF with the same 1,000 events, and shows
-    /// those that no other policy beats in recovery time, retries and price.
+    /// Simulates every policy in a grid of values for MAX_BACKOFF, JITTER and BASE_BACKOFF, each with the same 1,000
+    /// events, and shows the policies that no other policy beats on recovery time, retries and price.
     #[command(after_help = plan::EXAMPLES)]
     Plan(PlanArguments),
-    /// Compare backoff strategies of clients that compete for one database row
+    /// Compare backoff strategies for clients that compete for one database row
     ///
     /// Repeats the experiment in "Exponential Backoff And Jitter" (AWS Architecture Blog): each client reads a row's
     /// version and writes it back; if another write came first, the client backs off (5 ms · 2ⁿ, at most 2 s, jittered)
@@ -181,8 +182,9 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// Returns a tip for each subcommand that accepts the refused flag or file. If the refused argument is an operand and
-/// the subcommand `given` accepts operands, returns only a tip that names the accepted operands.
+/// Returns a tip for each subcommand that accepts the refused argument, which is a flag or an operand such as a file.
+/// If it is an operand and the subcommand `given` accepts operands, returns a single tip, which names the operands that
+/// `given` accepts.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));
@@ -208,7 +210,8 @@ fn is_file(positional: &Arg) -> bool {
     positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
-/// A tip such as `'comeback replay' takes a file: Show what the retry handler does with recorded messages`.
+/// Returns a tip for `clap`'s error about an unexpected or missing argument. The tip names a subcommand and what it
+/// accepts, as in `'comeback replay' takes a file: Show what the retry handler does with recorded messages`.
 fn tip(subcommand: &clap::Command, what: &str) -> StyledStr {
     let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
     format!("'comeback {}' takes {what}: {about}", subcommand.get_name()).into()

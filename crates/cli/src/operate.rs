@@ -39,8 +39,8 @@ pub(crate) enum OperateCommand {
     Status(status::StatusArguments),
     /// List waiting events, why each waits and when it is due
     ///
-    /// SQS cannot list the messages in a queue. So this command reads the handler's log as far back as the longest time
-    /// that an event can wait, and compares the number of events found there with SQS's own counts.
+    /// SQS cannot list the messages in a queue, so this command reads the handler's log for the longest period that an
+    /// event can wait, and compares the number of events found there with SQS's own counts.
     #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
     Waiting(waiting::WaitingArguments),
     /// Show the timeline of one event: its failures, waits and retries
@@ -49,17 +49,17 @@ pub(crate) enum OperateCommand {
     /// failure followed, and whether the function's own log reports the end of the invocation.
     #[command(after_help = trace::EXAMPLES, mut_args(session::without_yes))]
     Trace(trace::TraceArguments),
-    /// Pause retries of one function or all functions, or list who paused what and why
+    /// Pause retries for one function or for all functions, or list who paused what and why
     ///
     /// Retries are held, including those of events that are already waiting. Functions are still invoked for new
     /// events, which are held if they fail. A pause does not use up retries and does not count towards MAX_AGE. But SQS
     /// keeps a message for only 14 days, so an event is dead-lettered once its message is 13 days and 12 hours old.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
-    /// Resume retries of a paused function, spread over time
+    /// Resume retries for a paused function, spread over time
     ///
     /// Waits until the handler has learned that the pause is over, which takes about a minute. Then makes each held
-    /// message visible when its retry is due, rather than at the handler's next check of it.
+    /// message visible when its retry is due, rather than when the handler next checks the message.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
     /// After a fix, retry the waiting events of one function or of all functions
@@ -74,8 +74,8 @@ pub(crate) enum OperateCommand {
     /// Cancel waiting events: dead-letter them as cancelled
     ///
     /// Nothing is deleted: a cancelled event can be redriven or discarded like any other dead-letter. Without --key,
-    /// the request reaches only events that have already failed. With --key, it also reaches later failures of these
-    /// events.
+    /// the request reaches only events that have already failed. With --key, it also reaches events with these keys
+    /// that fail later.
     #[command(after_help = request::CANCEL_EXAMPLES)]
     Cancel(request::CancelArguments),
     /// List what operators changed, when and why

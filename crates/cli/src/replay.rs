@@ -58,8 +58,8 @@ pub(crate) struct ReplayArguments {
     /// TARGET_FUNCTIONS: ARNs of the functions to retry [default: every function that the files name]
     #[arg(long, value_name = "ARNS")]
     target_functions: Option<String>,
-    /// Only print the file as an SQS event, with its times shifted so that the time of the handler's run becomes the
-    /// current time
+    /// Instead of running the handler, print the file as an SQS event, with its times shifted to the present: the time
+    /// at which the handler would have run becomes the current time
     #[arg(long, conflicts_with_all = ["json", "target_functions"])]
     shift_to_now: bool,
     #[command(flatten)]
@@ -104,8 +104,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Returns an allow-list, in the format of `TARGET_FUNCTIONS`, with the functions that the messages name. Leaves out
-/// malformed ARNs, because the handler dead-letters their messages whatever the allow-list contains.
+/// Returns an allow-list of the functions that the messages name, in the format of `TARGET_FUNCTIONS`. Leaves out
+/// malformed ARNs, because the handler dead-letters messages with a malformed ARN whatever the allow-list contains.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -281,9 +281,9 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Returns the time when the last message of a batch is due; `None` for a batch without messages. A message that is
-/// received for the first time counts as due when it was sent. A message that is received again is due when its backoff
-/// ends or, if no retry will follow, at its first receive.
+/// Returns the latest of the times at which the messages in a batch are due for processing; `None` for a batch without
+/// messages. A message that is received for the first time counts as due when it was sent. A message that is received
+/// again is due when its backoff ends or, if no retry will follow, at its first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,

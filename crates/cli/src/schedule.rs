@@ -42,7 +42,7 @@ pub(crate) struct ScheduleArguments {
     /// what that costs and how many pollers it needs
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// Follow the policy that --policies gives this function [default: the stack's]
+    /// Show the schedule for this function, with the policy that --policies gives it [default: the stack's policy]
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     /// Seed for everything random

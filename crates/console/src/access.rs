@@ -78,7 +78,7 @@ impl Access {
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// Creates a one-time code, valid for a minute, that signs one browser in. Returns a path that contains the code.
+    /// Creates a code that one browser can use to sign in within a minute. Returns a path that contains the code.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");

@@ -108,7 +108,7 @@ impl Input {
 
 /// A change of any kind that a form requests.
 pub(super) trait Asked {
-    /// Plans the change.
+    /// Plans the change, and returns the plan for the operator to confirm.
     fn offer<'a>(&'a self, operator: &'a Operator) -> LocalBoxFuture<'a, Result<Offer, Failure>>;
 
     /// Plans the change again, and performs it only if the operator has agreed to the same plan.

@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
-    /// Numbers that every page shows in its navigation, as last read.
+    /// The most recently read values of the counts that the navigation on every page shows.
     pub(super) counts: Cell<Option<Counts>>,
     /// Traces of events, by the event's id and a flag. The flag is true if the trace includes the function's log lines
     /// from every attempt.
@@ -121,7 +121,7 @@ impl Console {
         })))
     }
 
-    /// Sets the account, so that no page connects to AWS.
+    /// Sets the account that the pages use. Without it, the first page that needs the account connects to AWS.
     #[cfg(test)]
     pub(super) fn reach(&self, account: Account) {
         self.account.set(account).expect("no page has reached another");

@@ -31,7 +31,7 @@ pub(super) struct TopicField {
 }
 
 impl TopicField {
-    /// Reads the topic from the page's URL. Refuses a topic outside the handler's region.
+    /// Reads the ARN of an SNS topic from the page's URL. Refuses a topic outside the handler's region.
     async fn of(visit: &Visit) -> Self {
         let fields = visit.query();
         let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };

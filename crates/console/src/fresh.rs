@@ -72,13 +72,14 @@ impl<T> Fresh<T> {
         last.insert(Read { at: now(), value }).clone()
     }
 
-    /// Marks the value as outdated, so that the next request reads it again even if it is fresh.
+    /// Marks the value as outdated, so that the next request reads it again, no matter how recently it was read.
     pub(super) fn outdate(&self) {
         self.is_outdated.set(true);
     }
 }
 
-/// A cached value that may take minutes to read. Pages show the last value while a background task reads the next one.
+/// A cache for a value whose source may take minutes to read. Pages show the last value read while a background task
+/// reads the next one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
     /// The last value that was read successfully. The next read continues from this value, even after a failed read.

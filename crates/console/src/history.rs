@@ -1,4 +1,5 @@
-//! Charts of the deployment's counts over time, as wide as the page.
+//! Charts that show, over time, how many messages arrived, were retried or were dead-lettered. They are as wide as the
+//! page.
 
 use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;

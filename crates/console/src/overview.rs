@@ -206,8 +206,8 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Adds up the last hour's changes across all functions. An event counts as waiting until it is retried or
-    /// dead-lettered.
+    /// Adds up, over all functions, the events that failed, were retried or were dead-lettered in the last hour. A
+    /// failed event waits until it is retried or dead-lettered. `due_before` is the number of events due an hour ago.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let Step { failed, retried, dead_lettered } = Step::sum(&hours);

@@ -21,7 +21,7 @@ struct WorkPage {
     frame: Frame,
     work: Rc<Work>,
     stop: String,
-    /// Name of the file that the change wrote, for download; `None` if it wrote no file.
+    /// Name of the downloadable file that the change wrote; `None` if it wrote no file.
     file: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `comeback attach` and `comeback detach`: route the failed events of functions to Comeback, or back to Lambda.
+//! `comeback attach` and `comeback detach`: route functions' failed events to Comeback, or back to Lambda.
 
 use clap::{ArgGroup, Args};
 use comeback_operate::attach::attachments::attachments;

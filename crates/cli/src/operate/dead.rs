@@ -139,7 +139,7 @@ struct RedriveArguments {
     /// Invoke this function instead of the original one; TARGET_FUNCTIONS must allow it
     #[arg(long, value_name = "ARN")]
     retarget: Option<String>,
-    /// Send the dead-letter with the JSON in this file as its payload, and with its own key
+    /// Replace the dead-letter's payload with the JSON in this file, but keep the dead-letter's key
     #[arg(long, value_name = "FILE", requires = "key")]
     payload_file: Option<PathBuf>,
     /// Show the plan without changing anything

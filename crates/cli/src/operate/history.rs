@@ -17,7 +17,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArguments {
-    /// Only changes made within this time [default: all changes still in the handler's log]
+    /// Only changes made less than this long ago [default: all changes still in the handler's log]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     since: Option<Duration>,
     #[command(flatten)]

@@ -31,7 +31,7 @@ pub(crate) struct PauseArguments {
     /// Every function
     #[arg(long)]
     all: bool,
-    /// List open pauses and the requests in force, and show who made them and why
+    /// List open pauses and requests in force, and show who made them and why
     #[arg(long)]
     list: bool,
     /// Also list who paused, changed and resumed what

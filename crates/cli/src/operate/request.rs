@@ -32,7 +32,8 @@ struct Events {
     /// Every function
     #[arg(long)]
     all: bool,
-    /// Only events whose error type, class name or simple name matches this glob
+    /// Only events whose error matches this glob, by its type (com.acme.BusyError), class name (BusyError) or simple
+    /// name (Busy)
     #[arg(long, value_name = "GLOB", value_parser = read_error)]
     error: Option<String>,
     /// Only the event with this key; may be repeated up to 20 times
@@ -63,7 +64,7 @@ pub(crate) struct RetryArguments {
     /// Show how many events would be retried and by when, without making the request
     #[arg(long)]
     dry_run: bool,
-    /// Follow the retries until all are made; Ctrl-C stops watching, not the retries
+    /// Follow the retries until all are made; Ctrl-C ends the watch but not the retries
     #[arg(long, conflicts_with_all = ["dry_run", "json"])]
     watch: bool,
     /// Reason, stored with the request

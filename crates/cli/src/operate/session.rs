@@ -1,4 +1,4 @@
-//! Parts shared by the subcommands that work on a deployment.
+//! Code shared by the subcommands that work on a deployment.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -28,7 +28,7 @@ pub(crate) struct Common {
     /// Print JSON and never prompt
     #[arg(long)]
     pub(crate) json: bool,
-    /// Skip the prompt
+    /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

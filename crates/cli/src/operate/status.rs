@@ -13,7 +13,7 @@ use crate::terminal;
 
 /// Time between two refreshes with `--watch`. SQS's counts are up to a minute old anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Clears a terminal, and moves the cursor to its top left.
+/// The escape sequence that clears the terminal and moves the cursor to the top-left corner.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
 pub(crate) const EXAMPLES: &str = "\

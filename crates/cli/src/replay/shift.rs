@@ -37,7 +37,7 @@ const MESSAGE: [Time; 4] = [
     (&["messageAttributes", "Comeback", "stringValue"], |by, moved| by.text(moved, &MOVED)),
 ];
 
-/// The members of an invocation record or a redriven dead-letter whose values are times.
+/// The members that hold a time in an invocation record or a redriven dead-letter.
 const BODY: [Time; 4] = [
     (&["timestamp"], Shift::quoted_rfc3339),
     (&["requestPayload", "_retry_metadata", "initial_timestamp"], Shift::secs),
@@ -45,12 +45,11 @@ const BODY: [Time; 4] = [
     (&["dead_lettered_at"], Shift::secs),
 ];
 
-/// The members of a moved message's attribute `Comeback` whose values are times.
+/// The members that hold a time in the `Comeback` attribute of a moved message.
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// The number of seconds by which the times in a recorded event are shifted. A negative number shifts them into the
-/// past.
+/// The number of seconds by which the times in a recorded event are shifted. A negative number makes them earlier.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 

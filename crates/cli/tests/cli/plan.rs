@@ -1,4 +1,4 @@
-//! Tests for `comeback plan`: its output, its pictures and its error messages. For speed, the outages are short, and
+//! Tests for `comeback plan`: its output, its charts and its error messages. For speed, the outages are short, and
 //! the goals allow so much time that only the longest cap is simulated.
 
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::*;
 
-/// Returns the report, and the command's standard output.
+/// Runs `comeback simulate` with these flags. Returns the report that it writes to `folder`, and its standard output.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));

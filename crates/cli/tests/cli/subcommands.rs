@@ -6,7 +6,7 @@ const SIMULATE: &str = "Simulate a day of failures and retries on a virtual cloc
 const REPLAY: &str = "Show what the retry handler does with recorded messages";
 const SCHEDULE: &str = "Print when and how often a policy retries an event";
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
-const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
+const CONTENTION: &str = "Compare backoff strategies for clients that compete for one database row";
 
 /// Asserts that the command fails with this problem and these tips. Each tip consists of two texts, for example
 /// `simulate takes --chaos` and the description of `simulate`.

@@ -1,5 +1,5 @@
-//! Pages for redriving and discarding dead-letters. Planning uses only the snapshot of the newest scan; performing the
-//! plan reads the queue.
+//! Pages for redriving and discarding dead-letters. Planning uses only the snapshot from the latest scan; performing
+//! the plan reads the queue.
 
 use askama::Template;
 use axum::Router;

@@ -52,7 +52,7 @@ fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result
     Ok(Box::new(Redrive { payload: Some(payload), ..Redrive::new(chosen) }))
 }
 
-/// Shows the plan for a redrive with the form's payload. If the form has the digest of the plan, performs the redrive
+/// Shows the plan for a redrive with the form's payload. If the form includes the plan's digest, performs the redrive
 /// instead.
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let [scan, id] = form.required(["scan", "dead_letter"])?.map(ToOwned::to_owned);
@@ -103,8 +103,8 @@ mod tests {
     use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// Returns an account with two dead-letters, its console, the form fields for the first dead-letter, and that
-    /// dead-letter's key.
+    /// Returns four things: an account that has two dead-letters, the account's console, the form fields for the first
+    /// dead-letter, and that dead-letter's key.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

@@ -135,7 +135,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { Problem::incomplete() } else { Problem::without_secret() })
 }
 
-/// Stores an upload under a name derived from its content. Returns the name, and true if the file is new.
+/// Stores an upload under a name derived from its content. Returns the name, and whether the file is new.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;

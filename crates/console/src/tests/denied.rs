@@ -12,7 +12,7 @@ use comeback_operate::clock::now;
 
 use super::{Setting, address, locally, snapshot_of};
 
-/// An account where each queue has three hidden messages, and function `shop-paused` is paused.
+/// An account in which each queue holds three hidden messages, and the function `shop-paused` is paused.
 pub(super) async fn sample() -> SimulatedAws {
     let aws =
         Sample { is_attached: true, others: ["shop-paused".into()].into(), ..Sample::new(now()) }.build();

@@ -20,7 +20,7 @@ pub(crate) struct FilterFlags {
     /// Function; without a qualifier, any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     target: Option<FunctionName>,
-    /// Glob that the error's full type, its class name or its simple name must match
+    /// Glob that the error must match, by its type (com.acme.BusyError), class name (BusyError) or simple name (Busy)
     #[arg(long, value_name = "GLOB")]
     error: Option<String>,
     /// Dead-lettered more than this long ago
@@ -32,7 +32,7 @@ pub(crate) struct FilterFlags {
     /// Number of retries: '>5', '>=5', '<5', '<=5' or '5'
     #[arg(long, value_name = "TEST", value_parser = read_retries)]
     retries: Option<RangeInclusive<u64>>,
-    /// The event's key
+    /// Only dead-letters of the event with this key, as `comeback dead list --each` shows it
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Value in the payload, such as '/customer/id=42'; repeatable
