@@ -1,4 +1,4 @@
-//! `comeback pause` and `comeback resume`: hold the retries of one function or of all functions, and resume them.
+//! `comeback pause` and `comeback resume`: hold retries for one function or for all functions, and resume them.
 
 use std::time::Duration;
 
