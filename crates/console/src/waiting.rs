@@ -343,7 +343,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns a tooltip for each period that has events, with a link to those events.
+/// For each period in which events are due, returns a tooltip that links to these events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

@@ -161,7 +161,7 @@ pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
 
-/// Texts for the page of a change in progress.
+/// The text on a page that shows a change in progress.
 pub(super) struct Summary {
     pub(super) title: String,
     /// The command line that makes the same change; empty if no command does.
@@ -170,7 +170,7 @@ pub(super) struct Summary {
     /// Path that the page links to once the change has ended. If the change succeeded, the link's text is `next`.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
-    /// Name of the file that the change writes, for download; `None` if it writes no file.
+    /// Name of the file that the change offers for download; `None` if it writes no file.
     pub(super) file: Option<String>,
     /// Digest of the question to which the operator has answered yes; empty for a change without a question.
     pub(super) agreed: String,

@@ -40,7 +40,7 @@ pub(crate) trait Draws {
     /// Draws the travel time of one message, in ms.
     fn hop(&mut self, client: u32) -> f64;
 
-    /// Draws a number uniformly from `low` to `high`.
+    /// Draws a number that is uniformly distributed between `low` and `high`, for the client with this index.
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
@@ -74,8 +74,8 @@ impl Draws for Stream {
 
 /// Simulates one run, with one event per call.
 ///
-/// One event covers all steps between two writes of a client, so a run has a quarter as many events as a run of
-/// `reference::run`. Both functions simulate the same model, but they draw the random numbers in different orders.
+/// One event covers all steps between two successive writes by a client, so a run has a quarter as many events as a run
+/// of `reference::run`. Both functions simulate the same model, but they draw the random numbers in different orders.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

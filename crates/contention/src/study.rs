@@ -1,4 +1,4 @@
-//! The study: many runs for each strategy and number of clients, and the means of the runs.
+//! The study: many runs for each combination of a strategy and a number of clients, and the mean results of these runs.
 
 use rayon::prelude::*;
 use serde::Serialize;

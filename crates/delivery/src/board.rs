@@ -226,8 +226,8 @@ impl<E, R> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the first entry of a lane as ready, unless the entry is waiting for a retry, is in a call, or is in one
-    /// half of a refused call.
+    /// Marks the first entry in a lane as ready, unless the entry is waiting for a retry, is in a call, or is to be
+    /// sent again in one of the two halves of a call that was refused.
     fn release(&mut self, lane: &Lane) {
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);

@@ -4,12 +4,12 @@
 //! gate also spaces the calls according to the [`Pace`]. The pace has no side effects: it takes the service's responses
 //! and returns the time to wait.
 //!
-//! While the service accepts only part of each call, the next call is about as large as the accepted part. The rate of
-//! entries falls much as the window of DCTCP does ([RFC 8257], section 3.3): by about half of the throttled share if
+//! While the service accepts only part of each call, the next call is about as large as the accepted part. The entry
+//! rate falls in much the same way as DCTCP's window ([RFC 8257], section 3.3): by about half of the throttled share if
 //! that share is small, and by almost the whole share if it is large. Calls that run at the same time lower the rate
-//! only once. The rate rises as TCP's window does ([RFC 5681], section 3.1): it doubles up to the rate at which the
-//! service last accepted part of a call, and rises in equal steps from there. So the sender's rate stays within a few
-//! percent of the rate that the service allows, and recovers soon after an outage.
+//! only once. The rate rises in the same way as TCP's window ([RFC 5681], section 3.1): it doubles up to the rate at
+//! which the service last accepted part of a call, and rises in equal steps from there. So the sender's rate stays
+//! within a few percent of the rate that the service allows, and recovers soon after an outage.
 //!
 //! Once the service accepts whole calls again, the calls become larger, and the gaps between them become longer, up to
 //! half a second. This saves calls: sending ten entries once a second takes fewer calls than sending one entry ten
@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Seconds between the starts of two calls, after the first call that the service throttled. The value applies if the
-/// service throttled all of that call; if it throttled only part, the time is shorter in proportion.
+/// Seconds between the starts of consecutive calls, after the first call that the service throttled. The value applies
+/// if the service throttled all of that call; if it throttled only part, the time is shorter in proportion.
 const FIRST: f64 = 0.1;
 /// The longest gap between calls, in seconds. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;
@@ -158,8 +158,8 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Records a pause that the service requested. Returns the sender's pause, which may be shorter. `own` is the time
-    /// that the undelivered entries would wait anyway.
+    /// Records a pause that the service requested. Returns how long the sender will pause, which may be less than the
+    /// service requested. `own` is how long the undelivered entries would have waited without the request.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
@@ -223,7 +223,8 @@ impl Pace {
         }
     }
 
-    /// Sets the time between the starts of two calls so that, on average, one entry is sent every `an_entry` seconds.
+    /// Sets the time between the starts of consecutive calls so that, on average, one entry is sent every `an_entry`
+    /// seconds.
     fn space(&mut self, an_entry: f64) {
         self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }

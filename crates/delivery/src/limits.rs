@@ -14,8 +14,8 @@ pub struct Limits {
 const KIB: usize = 1_024;
 const MIB: usize = 1_024 * KIB;
 
-/// Limits for `SendMessageBatch`. Sizes include bodies and attributes. The limit in bytes is the same for a message and
-/// for a batch. Source: SQS Developer Guide, "Message quotas": 1 MiB since August 2025.
+/// Limits for `SendMessageBatch`. Sizes include bodies and attributes. The size limit of a single message is the same
+/// as that of a whole batch. Source: SQS Developer Guide, "Message quotas": 1 MiB since August 2025.
 pub const SQS_SEND: Limits = Limits { entries: 10, bytes: MIB, entry_bytes: MIB };
 
 /// Limits for `ChangeMessageVisibilityBatch` and `DeleteMessageBatch`. These calls carry no payload, so only the number
@@ -35,6 +35,6 @@ pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes:
 /// records, 4 MiB in all, 1,000 KiB per record).
 pub const FIREHOSE: Limits = Limits { entries: 500, bytes: 4 * MIB, entry_bytes: 1_000 * KIB };
 
-/// Limits for `PutEvents`. An event and a call have the same limit in bytes. Source: EventBridge API Reference (10
-/// events, *less than* 1 MB in all; 256 KB before January 2026).
+/// Limits for `PutEvents`. The size limit of a single event is the same as that of a whole call. Source: EventBridge
+/// API Reference (10 events, *less than* 1 MB in all; 256 KB before January 2026).
 pub const EVENTBRIDGE: Limits = Limits { entries: 10, bytes: MIB - 1, entry_bytes: MIB - 1 };

@@ -32,7 +32,7 @@ pub struct Undelivered<E, R = ()> {
     pub retries: u64,
 }
 
-/// Result of a delivery through the operation `O`.
+/// Result of a delivery with the operation `O`.
 pub type DeliveryResult<O> = Result<
     Delivered<<O as Operation>::Receipt>,
     Undelivered<<O as Operation>::Entry, <O as Operation>::Receipt>,

@@ -33,8 +33,8 @@ impl Retries {
         Self::of([])
     }
 
-    /// Uses these waits for every entry: an array, the `ceilings()` of a comeback-backoff ladder, or any iterator. If
-    /// the waits are endless, an entry that keeps failing is retried until the deadline.
+    /// Uses these waits for every entry. `waits` can be an array, the `ceilings()` of a comeback-backoff ladder, or any
+    /// other iterator. If the waits are endless, an entry that keeps failing is retried until the deadline.
     pub fn of<D>(waits: D) -> Self
     where
         D: IntoIterator<Item = Duration>,

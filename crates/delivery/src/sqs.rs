@@ -98,7 +98,7 @@ impl Message {
         }
     }
 
-    /// Sets the delay of the message.
+    /// Sets the message's delay.
     #[must_use]
     pub fn delayed(self, delay: Duration) -> Self {
         Self { delay: Some(delay), ..self }
@@ -147,7 +147,8 @@ impl Operation for SendMessages {
         message.body.len() + attributes.sum::<usize>()
     }
 
-    /// Refuses a message without a group on a FIFO queue, because SQS would refuse the whole call that carries it.
+    /// Refuses a message without a group id if the queue is a FIFO queue, because SQS would refuse the whole call that
+    /// carries it.
     fn check(&self, message: &Message) -> Result<(), ServiceError> {
         if self.fifo && message.group_id.as_ref().is_none_or(String::is_empty) {
             let why = "a message to a FIFO queue needs a group: see `Message::fifo`";
@@ -218,7 +219,8 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Returns the length of the receipt handle. Any other number would do, because these calls have no size limit.
+    /// Returns the length of the receipt handle. Any other number would do, because `ChangeMessageVisibilityBatch`
+    /// calls have no size limit.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
@@ -268,7 +270,8 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Returns the length of the receipt handle. Any other number would do, because these calls have no size limit.
+    /// Returns the length of the receipt handle. Any other number would do, because `DeleteMessageBatch` calls have no
+    /// size limit.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }

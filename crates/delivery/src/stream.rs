@@ -113,13 +113,15 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         })
     }
 
-    /// Collects individual entries from many tasks into batches. Spawn the returned future, which makes the calls. The
-    /// future ends once the batcher and all its clones are dropped and every entry is delivered or handed back.
+    /// Returns a [`Batcher`], which collects entries from many tasks into batches, and a future that makes the calls.
+    /// Spawn the future. It ends once the batcher and all its clones are dropped and every entry is delivered or handed
+    /// back.
     ///
-    /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries is limited as for
-    /// a [stream](Self::send_stream). Up to 64 more entries can be queued; after that, [`Batcher::send`] waits. If the
-    /// future is dropped, each entry is handed back. When the sender gives up on an entry in a [`Lane`](crate::Lane),
-    /// it also gives up on the open entries behind it, but sends entries that are added later.
+    /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries (those not yet
+    /// delivered or handed back) is limited as for a [stream](Self::send_stream). Up to 64 more entries can be queued;
+    /// after that, [`Batcher::send`] waits. If the future is dropped, each entry is handed back. When the sender gives
+    /// up on an entry in a [`Lane`](crate::Lane), it also gives up on the open entries behind it, but sends entries
+    /// that are added later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates its whole capacity when it is created.
         let (requests, received) = bounded(self.window().min(64));

@@ -8,7 +8,7 @@ use crate::operation::{EntryAnswer, ErrorKind, ServiceError};
 use crate::outcome::{EntryError, Sent};
 use crate::retries::Retries;
 
-/// Number of consecutive calls that must fail as a whole before the service counts as down.
+/// Number of consecutive calls that must each fail entirely before the service counts as down.
 const DOWN: u64 = 6;
 
 /// Failed entries: the index and the error of each, and whether the failure uses up a retry.
@@ -188,7 +188,7 @@ const CALLS: u32 = 6;
 /// half-size call contains half of the entries in an earlier, refused call.
 const HALVES: u32 = 2;
 /// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
-/// far. This takes at most twice as many calls as entries.
+/// far. This takes at most twice as many calls as there are entries left.
 const FEW: usize = 50;
 
 /// Counts the calls in a delivery that were refused as a whole. Stops counting once the service accepts an entry.
@@ -219,8 +219,9 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry. In that case, the halves of refused calls are sent
-    /// before other entries, because their results show whether the service refuses everything.
+    /// Returns true if the service may be refusing every entry. In that case, the two halves into which a refused call
+    /// is split are sent before any other entries, because the results for the halves show whether the service refuses
+    /// everything.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

@@ -73,8 +73,8 @@ fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     }
 }
 
-/// Normalizes a number, because `1`, `1.0`, `+01` and `10e-1` name the same item. Text that is not a number is left
-/// unchanged, and DynamoDB will refuse it.
+/// Normalizes a number, because `1`, `1.0`, `+01` and `10e-1` identify the same item. Text that is not a number is left
+/// unchanged, for DynamoDB to reject.
 fn canonical_number(text: &str) -> String {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),

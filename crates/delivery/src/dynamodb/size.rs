@@ -78,7 +78,8 @@ fn sent_value(value: &AttributeValue) -> usize {
         }
 }
 
-/// Size of a JSON list in a request: the members, a comma for each, and the brackets. `size` returns a member's size.
+/// Size of a JSON array in a request: the elements, a comma for each, and the brackets. `size` returns an element's
+/// size.
 fn sent_list<T>(members: &[T], size: impl Fn(&T) -> usize) -> usize {
     2 + members.iter().map(|member| size(member) + 1).sum::<usize>()
 }

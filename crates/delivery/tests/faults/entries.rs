@@ -1,4 +1,4 @@
-//! Tests of entries at the services' size limits, and of writes to several tables.
+//! Tests how entries at the services' size limits, and writes to several tables, are sent.
 
 use std::collections::HashMap;
 use std::time::Duration;

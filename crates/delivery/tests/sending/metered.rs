@@ -84,7 +84,7 @@ impl Metered {
 const SHARD_RECORDS: f64 = 1_000.0;
 const SHARD_BYTES: f64 = 1_048_576.0;
 
-/// Returns the number of records with `entry_bytes` bytes each that a shard accepts per second.
+/// Returns the number of records of `entry_bytes` bytes each that a shard accepts per second.
 pub(crate) fn shard_takes(entry_bytes: usize) -> f64 {
     SHARD_RECORDS.min(SHARD_BYTES / entry_bytes as f64)
 }
