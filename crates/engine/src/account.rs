@@ -128,8 +128,8 @@ pub struct Move<'a> {
 }
 
 impl Move<'_> {
-    /// The copy's message attributes: the handler's own attribute, `Comeback`, and as many of the sender's attributes
-    /// as fit within SQS's limit of ten.
+    /// The copy's message attributes: `Comeback`, which is the handler's own, and as many of the sender's attributes as
+    /// fit within SQS's limit of ten.
     pub fn attributes(&self) -> Vec<Attribute> {
         let value = self.attribute.clone();
         let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };
@@ -167,7 +167,7 @@ pub struct CallFailure {
     /// The error message from the AWS service, or the reason why the service did not respond.
     #[serde(rename = "problem", serialize_with = "cut")]
     pub cause: String,
-    /// Advice on how an operator can fix the cause; `None` if no fix is known.
+    /// Advice on how an operator can fix the cause of the failure; `None` if no fix is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'static, str>>,
 }

@@ -342,7 +342,8 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN, borrowed because every message's ARN is compared with the patterns.
+/// The fields of a function ARN. They are borrowed, so that comparing each message's ARN with the allow-list's patterns
+/// does not allocate memory.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,

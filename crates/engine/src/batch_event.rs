@@ -158,8 +158,8 @@ impl BatchEvent {
 
 impl WireMessage<'_> {
     /// Converts the message to a [`Record`]. Also returns an error if the attribute that the handler adds to a moved
-    /// message is unreadable. Leaves out every attribute set by the message's sender that SQS would refuse, because a
-    /// dead-letter with such an attribute might be refused too.
+    /// message is unreadable. Leaves out every sender-set attribute that SQS would refuse, because a dead-letter with
+    /// such an attribute might be refused too.
     fn record(&self) -> Result<(Record, Option<GarbledAttribute>), IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };

@@ -216,8 +216,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Returns the reason to dead-letter the event according to rules 2 and 3 in the module's documentation, or because
-    /// of `MAX_RETRIES`. `None` if none of these applies.
+    /// Returns the reason for dead-lettering the event according to rules 2 and 3 in the module's documentation, or
+    /// because of `MAX_RETRIES`. `None` if none of these applies.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -286,7 +286,7 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Returns the reason to dead-letter the event if an operator's cancel request applies to it (the last case of
+    /// Returns the reason for dead-lettering the event if an operator's cancel request applies to it (the last case of
     /// rule 4 in the module's documentation).
     fn cancelled(&self) -> Option<Reason> {
         let Request { by, why, .. } = self.pauses?.requests_to(RequestKind::Cancel).find(|request| {
@@ -436,8 +436,8 @@ impl<'r> Case<'_, 'r> {
         moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
-    /// Returns how long to hide the message until its retry is due (rules 8 and 10 in the module's documentation).
-    /// `None` if the retry is due now.
+    /// Returns how much longer the message must be hidden before its retry is due (rules 8 and 10 in the module's
+    /// documentation). `None` if the retry is due now.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -491,8 +491,8 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Returns the reason to dead-letter a message that was sent over 13 days and 12 hours ago. `None` if the message may
-/// stay in the queue.
+/// Returns the reason for dead-lettering a message that was sent more than 13 days and 12 hours ago. `None` if the
+/// message may stay in the queue.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }

@@ -149,7 +149,7 @@ fn class_name(error_type: &str) -> &str {
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
-/// Removes each `$` at the end of a class name, with any digits after it. Bundlers number classes with the same name
+/// Removes all suffixes such as `$` and `$1` from the end of a class name. Bundlers number classes with the same name
 /// (`RetryAfter$1`), Java numbers anonymous classes, and the names of Scala objects end with a `$`.
 fn without_number(name: &str) -> &str {
     let mut name = name;

@@ -335,7 +335,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Selects the messages that are cheapest to move if there is not enough room to hide all waiting messages.
+/// If there is not enough room to hide all waiting messages, selects the messages that are cheapest to move.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {

@@ -40,7 +40,8 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// The JSON of a record, with its nested objects parsed or raw.
+/// The JSON structure of a record. The type parameters determine whether each nested object is parsed or kept as raw
+/// JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -214,7 +215,8 @@ mod tests {
         })
     }
 
-    /// Adds the members of the object `rest` to the unfinished object `first`.
+    /// Returns a JSON object with the members in `first`, which lacks its closing brace, and those in the object
+    /// `rest`.
     fn whole(first: &str, rest: &str) -> String {
         let rest = &rest[1..];
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }

@@ -53,8 +53,8 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Records the result of reading the pauses. `answer` is the parameter's value, or `None` if the parameter does not
-    /// exist. `message_id` seeds the random part of the time until the next read.
+    /// Records the result of reading the pauses. `answer` is the value of the SSM parameter, or `None` if that
+    /// parameter does not exist. `message_id` seeds the random part of the time until the next read.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,

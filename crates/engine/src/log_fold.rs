@@ -54,7 +54,7 @@ pub struct WaitingMessage {
     pub waits_for: WaitsFor,
     /// When the handler wrote the newest log line about the message.
     pub at: Timestamp,
-    /// The visibility timeout or delay, in seconds.
+    /// The visibility timeout or delay that the handler set for the message, in seconds.
     delay: u32,
     /// The ids that an operator needs to make the hidden message visible early. `None` if the newest log line has no
     /// receipt handle, or if the fold does not keep handles.
@@ -96,14 +96,14 @@ pub enum WaitsFor {
 /// or error share one more group, which has no function and no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function. `None` in the one group that holds every combination of function and error after the
-    /// first 1,000.
+    /// The ARN of the function. `None` if this is the group for all combinations of function and error beyond the first
+    /// 1,000.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation. `None` if it is unknown, and in the one group that holds every
-    /// combination of function and error after the first 1,000.
+    /// The `errorType` of the failed invocation. `None` if it is unknown, or if this is the group for all combinations
+    /// of function and error beyond the first 1,000.
     pub error_type: Option<String>,
-    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
-    /// was ignored. If several were ignored, this is the text that sorts last.
+    /// The beginning of the error message of a `RetryAfter` that was ignored, and the reason why it was ignored. `None`
+    /// if no `RetryAfter` was ignored. If several were ignored, this is the text that sorts last.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -199,7 +199,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.settled.len()
     }
 
-    /// The state of the message with this event; `None` if the log has no line about that message.
+    /// The state of the message that carries this event; `None` if the log has no line about that message.
     pub fn state_of(&self, event: &LoggedEvent<'_>) -> Option<MessageState<'_>> {
         let id = self.id(event);
         let waiting = self.waiting.get(&id).map(MessageState::Waiting);

@@ -181,9 +181,9 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// Returns the number of bytes to send for all moves of a waiting message. `u64::MAX` if the message must not be
-    /// moved, because SQS would refuse the copy or because the original could not be hidden before the move. `None` if
-    /// the message is not waiting.
+    /// Returns the total number of bytes that the moves of a waiting message send to SQS. `u64::MAX` if the message
+    /// must not be moved, because SQS would refuse a copy or because the original could not be hidden before it is
+    /// moved. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -43,7 +43,7 @@ pub enum Location {
     NotHidden,
     /// A delayed copy replaced the message in the retry queue.
     Moved,
-    /// The event was re-invoked or dead-lettered, so the message is deleted.
+    /// The function was re-invoked with the event, or the event was dead-lettered, so the message is deleted.
     Settled,
 }
 
@@ -122,7 +122,7 @@ pub enum What {
             skip_serializing_if = "Option::is_none"
         )]
         reason: Option<Reason>,
-        /// When the retry was due, if the handler tried to make the retry; otherwise `None`. Not part of the log line.
+        /// When the retry was due, if the handler attempted it; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
         /// The failed call that made the handler keep the message, if any; otherwise the failed call to hide the
@@ -211,8 +211,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Returns true if the event was re-invoked or dead-lettered, or the message was moved. Any other message is
-    /// reported as failed, so that SQS keeps it.
+    /// Returns true if the function was re-invoked with the message's event, the event was dead-lettered, or the
+    /// message was moved. Any other message is reported as failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
         matches!(self.location, Location::Settled | Location::Moved)
     }
@@ -301,7 +301,8 @@ impl What {
         }
     }
 
-    /// Returns true if the message left the queue because its event was re-invoked or dead-lettered.
+    /// Returns true if the message left the queue because the function was re-invoked with its event, or because the
+    /// event was dead-lettered.
     pub const fn settles(&self) -> bool {
         match self {
             Self::Reinvoke { .. } | Self::DeadLetter { .. } => true,

@@ -57,10 +57,10 @@ pub struct Pause {
     pub why: Option<String>,
 }
 
-/// Maximum spread of a pause: 14 days, the longest retention of a message in SQS.
+/// Maximum spread of a pause: 14 days, which is also the longest time that SQS can keep a message.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// Maximum planned length of a pause: 14 days, the longest retention of a message in SQS.
+/// Maximum planned length of a pause: 14 days, the longest message retention period that SQS allows.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 impl Pauses {
@@ -200,12 +200,13 @@ struct Wire<'a> {
 }
 
 impl Pauses {
-    /// Parses the parameter's value.
+    /// Parses the pauses document, which is the value of an SSM parameter.
     ///
     /// # Errors
     ///
-    /// Fails if the value is not a document of pauses, has an unknown version, or has a pause with an invalid time,
-    /// target or spread. In that case, none of the document's pauses applies. An unreadable request is merely ignored.
+    /// Fails if the value is not a valid pauses document, has an unknown version, or contains a pause with an invalid
+    /// time, target or spread. In that case, none of the document's pauses applies. An unreadable request is merely
+    /// ignored.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -253,7 +254,7 @@ impl Pauses {
     }
 }
 
-/// Returns the entries in a JSON list of requests, or no entries for `null`. Any other value is returned as a single
+/// Returns the entries in a JSON array of requests, or no entries for `null`. Any other value is returned as a single
 /// unreadable entry.
 fn entries(raw: &RawValue, kind: RequestKind) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));

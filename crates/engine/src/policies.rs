@@ -9,7 +9,7 @@ use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
-/// The first entry of `POLICIES` that matches a function sets the function's policy. Settings that the entry leaves out
+/// The first entry in `POLICIES` that matches a function sets the function's policy. Settings that the entry leaves out
 /// come from the stack's policy.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub struct Policies {
     entries: Vec<PolicyEntry>,
 }
 
-/// An entry of `POLICIES`, written `PATTERN VARIABLE=VALUE …`. The entry sets the policy for the functions that the
+/// An entry in `POLICIES`, written `PATTERN VARIABLE=VALUE …`. The entry sets the policy for the functions that the
 /// pattern matches.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
@@ -48,7 +48,7 @@ impl PolicyEntry {
         pattern_of(&self.text)
     }
 
-    /// The variables that this entry sets, with their values.
+    /// The environment variables that this entry in `POLICIES` sets, with their values.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
     }
@@ -76,8 +76,8 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Returns an error for every refused variable and entry. An entry is refused if a stack with the same settings
-    /// would be refused.
+    /// Returns an error for every variable or entry that is refused. An entry is refused if the same settings would be
+    /// refused as the stack's own.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
         // A mistake in the stack's own variables is reported once, not again for each entry.
@@ -108,7 +108,7 @@ impl Policies {
         &self.stack
     }
 
-    /// The entries of `POLICIES`, in the order in which they were written.
+    /// The entries in `POLICIES`, in the order in which they were written.
     pub fn entries(&self) -> &[PolicyEntry] {
         &self.entries
     }
@@ -118,7 +118,7 @@ impl Policies {
         self.entry_of(function_arn).map_or(&self.stack, PolicyEntry::policy)
     }
 
-    /// The entry of `POLICIES` that applies to a function; `None` if the stack's policy applies.
+    /// The entry in `POLICIES` that applies to a function; `None` if the stack's policy applies.
     pub fn entry_of(&self, function_arn: &str) -> Option<&PolicyEntry> {
         self.entries.iter().find(|entry| entry.is_about(function_arn))
     }

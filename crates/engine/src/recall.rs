@@ -203,8 +203,8 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true for a cancel request. Only a cancel request makes hidden messages of a paused function visible
-    /// early, because a cancelled event is not re-invoked.
+    /// Returns true for a cancel request. Only a cancel request makes hidden messages visible early while their
+    /// function is paused, because a cancelled event is not re-invoked.
     pub const fn is_cancel(self) -> bool {
         matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }

@@ -48,8 +48,8 @@ pub struct ReceivedDeadLetter<'a> {
     /// When the event was dead-lettered: the message's `dead_lettered_at`, or the time when the message was sent if
     /// that is earlier or `dead_lettered_at` is missing.
     pub dead_lettered_at: Timestamp,
-    /// The event's key: its `origin_request_id` or, if that is missing, the request id of the failed invocation or the
-    /// id that SQS gave to the event's first message. `None` if the event could not be read.
+    /// The event's key: its `origin_request_id`. If that is missing, the request id of the failed invocation; if that
+    /// is missing too, the id that SQS gave to the event's first message. `None` if the event could not be read.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,
@@ -106,7 +106,7 @@ impl<'a> ReceivedDeadLetter<'a> {
     /// # Errors
     ///
     /// Fails if the handler could not read an event from the body. The error is the reason that the handler would give
-    /// for dead-lettering the body again.
+    /// for dead-lettering a message with this body again.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {

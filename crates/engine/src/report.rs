@@ -15,7 +15,7 @@ pub struct BatchReport<'a> {
     /// The outcomes, in the same order as the messages in the batch. If the batch contains a message twice, only the
     /// later delivery has an outcome.
     pub outcomes: Vec<Outcome<'a>>,
-    /// Counts of moved messages.
+    /// The number of messages that were moved, and the number that could not be moved.
     pub moves: Moves,
     /// The first error from hiding a message before its event was re-invoked; `None` if every such message was hidden.
     /// If the handler crashes after such a re-invocation, the event is re-invoked again after the queue's own

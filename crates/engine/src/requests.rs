@@ -121,9 +121,9 @@ impl Request {
         self.errors.is_empty() || error_type.is_some_and(matches)
     }
 
-    /// Returns the time at which this request makes a message due: a random time between `at` and `at` + `within`.
-    /// `within` is zero for a cancel request, so the time is then `at`. `first_id` is the id that the message had when
-    /// it was first sent.
+    /// Returns the time at which this request makes a message's retry due: a random time between `at` and `at` +
+    /// `within`. A cancel request's `within` is zero, so the result is `at`. `first_id` is the id that the message had
+    /// when it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))

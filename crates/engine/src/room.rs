@@ -1,4 +1,4 @@
-//! The room of an environment: the number of messages that it may still hide.
+//! An environment's room for hidden messages: the number of messages that it may still hide.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::time::Timestamp;
 /// Minimum time between an environment's counts of the messages in flight. SQS's own count may be a minute old. Source:
 /// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// An environment counts the messages in flight again once it may hide fewer messages than this (the size of a batch).
+/// If an environment may hide fewer messages than this (the size of a batch), it repeats its count of the messages in
+/// flight.
 const LOW: u64 = 10;
 
 /// The number of messages in one retry queue that one handler environment may still hide.
@@ -72,8 +73,8 @@ impl Room {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Returns true if little room is left, and enough time has passed since the last count to count the messages in
-    /// flight again.
+    /// Returns true if little room is left, and the last count of the messages in flight is old enough to be
+    /// repeated.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
         self.share_of(0) > 0 && self.left < LOW && may_count

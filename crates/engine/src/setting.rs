@@ -30,7 +30,7 @@ pub struct Setting {
 pub enum Scope {
     /// The setting applies to the retries of a function's events. An entry in `POLICIES` may set it too.
     Function,
-    /// The setting applies to all events of the queue.
+    /// The setting applies to all events in the queue.
     Stack,
     /// The setting, such as the URL of a queue, is specific to a deployment in an AWS account. Simulations use their
     /// own values.

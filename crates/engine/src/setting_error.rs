@@ -44,7 +44,7 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
-        /// The entry in `BACKOFFS` that is out of range, in seconds.
+        /// The entry in `BACKOFFS`, in seconds, that is out of range.
         ceiling: u64,
         /// The accepted range for an entry in `BACKOFFS`, in words.
         range: String,
@@ -52,9 +52,9 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The entry in `BACKOFFS` before the one that is too short, in seconds.
+        /// The entry in `BACKOFFS`, in seconds, that precedes the one that is too short.
         from: u64,
-        /// The entry in `BACKOFFS` that is too short, in seconds.
+        /// The entry in `BACKOFFS`, in seconds, that is too short.
         to: u64,
     },
     /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no

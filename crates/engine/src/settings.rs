@@ -11,7 +11,8 @@ use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
 use crate::setting_error::SettingError;
 use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
-/// Range of `MAX_AGE` in seconds: from a minute, which leaves time for a first retry, to SQS's longest retention.
+/// Range of `MAX_AGE` in seconds: from a minute, which leaves time for a first retry, to SQS's maximum retention
+/// period.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
 /// Range of `MAX_RETRIES`. The maximum limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
@@ -144,7 +145,7 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
     }
 
-    /// The settings that an entry of `POLICIES` may set. All other settings are queue-wide.
+    /// Returns the settings that an entry in `POLICIES` may contain. All other settings are queue-wide.
     pub fn of_functions() -> impl Iterator<Item = &'static Self> {
         SETTINGS.iter().filter(|setting| setting.scope == Scope::Function)
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The longest retention of an SQS queue: no message stays in a queue for longer.
+/// SQS's maximum retention period: no message stays in a queue for longer.
 pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 /// The longest visibility timeout that SQS accepts. SQS counts the timeout from the receive.
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);

@@ -292,7 +292,7 @@ fn an_edit_keeps_unknown_members() {
     assert_eq!(Pauses::read(&withdrawn).unwrap().requests_to(RequestKind::Cancel).count(), 1);
 }
 
-/// A request without a readable end is dropped after 25 hours.
+/// A request whose end time is missing or cannot be parsed is dropped after 25 hours.
 #[test]
 fn requests_leave_the_document_at_their_end() {
     let document =

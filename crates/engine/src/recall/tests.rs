@@ -18,7 +18,8 @@ fn policies() -> Policies {
     Policies::from_variables(|name| variables.iter().find(|it| it.0 == name).map(|it| it.1.into())).unwrap()
 }
 
-/// A pause is (from, until, spread) and a request is (at, within), in seconds.
+/// Returns a pauses document with these pauses and requests. Each pause is a tuple (from, until, spread), and each
+/// request a tuple (at, within), in seconds.
 fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Pauses {
     let until = |until: &Option<u64>| until.map_or_else(|| "null".to_owned(), |until| until.to_string());
     let pauses = pauses.iter().map(|(from, end, spread)| {
@@ -57,7 +58,7 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
 }
 
 /// A minute after [`AT`], applies the last retry request or, without one, the last pause. Returns the seconds from
-/// [`AT`] until the message is due.
+/// [`AT`] until the message's retry is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -119,8 +120,9 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Returns the seconds from `AT` until a message is due, if `line` is its log line and the pauses document has only one
-/// request. `list` names the request's list, and `more` is the JSON of further members of the request.
+/// Returns the seconds from `AT` until a message's retry is due, if `line` is the message's log line and the pauses
+/// document has only one request. `list` names the request's list, and `more` is the JSON of further members of the
+/// request.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };
