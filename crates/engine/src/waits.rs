@@ -85,9 +85,9 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// Returns the visibility timeout that hides a message before its re-invocation or move: the handler's own timeout,
-/// plus the wait after a call without a response. It outlasts the handler, so the message cannot become visible while
-/// its call is in flight.
+/// Returns the visibility timeout that hides a message before its re-invocation or move: the handler's own Lambda
+/// timeout, plus the wait after a call without a response. It outlasts the handler's invocation, so the message cannot
+/// become visible while its call is in flight.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
@@ -101,7 +101,7 @@ fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Du
     Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// The random generator for a message's waits. Its seed is different on each receive of the message.
+/// The random-number generator for a message's waits. Its seed is different on each receive of the message.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }

@@ -95,7 +95,7 @@ fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue
     }
 }
 
-/// Removes the member at `span` from an object, with one comma beside it and the white space in between.
+/// Removes the member at `span` from an object, together with one adjacent comma and the white space between the two.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {

@@ -125,7 +125,7 @@ impl FromStr for Style {
     }
 }
 
-/// Deserialization accepts only the name. Derived code would also accept `{"inline":null}`.
+/// Deserialization accepts only a style's name as a string. Derived code would also accept `{"inline":null}`.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 

@@ -136,7 +136,8 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
-/// CloudWatch's limit on an alarm's actions per state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
+/// The maximum number of actions that CloudWatch allows per state of an alarm. Source: "PutMetricAlarm", Amazon
+/// CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
 /// Returns the description of the alarm that `attach` creates for a function. The template and the CDK construct use
@@ -149,7 +150,7 @@ fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// Facts about the existing alarms on dropped events of one function. Lambda drops a failed event if it cannot send the
+/// Facts about the existing alarms for one function's dropped events. Lambda drops a failed event if it cannot send the
 /// event to the retry queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -194,8 +195,8 @@ impl Losses {
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Keeps only SNS topics: the new alarm would run any other action, such as scaling, not only when it is
-            // raised but also when it returns to `OK`.
+            // Keeps only SNS topics: the new alarm would run any other action, such as scaling, not only when it fires
+            // but also when it returns to `OK`.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }

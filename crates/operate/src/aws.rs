@@ -23,7 +23,7 @@ use crate::failure::Failure;
 
 /// The maximum number of messages that SQS returns for one receive call.
 pub const MOST_OF_A_RECEIVE: usize = 10;
-/// Lambda's limit on a function's tags.
+/// The maximum number of tags that Lambda allows on a function.
 pub const MOST_TAGS: usize = 50;
 /// IAM's limit on the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
 /// STS quotas", AWS IAM User Guide.
@@ -177,12 +177,12 @@ pub trait Aws: fmt::Debug {
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` is the text that says in an error message
-    /// what the call was about.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series. In an error message, `of` tells what was being
+    /// read.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. `of` is the text that says in an error
-    /// message what the call was about.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. In an error message, `of` tells what was
+    /// being read.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
@@ -194,30 +194,29 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` is the text that names the stack in an
-    /// error message.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. In an error message, `of` names the stack.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
     /// `cloudformation:DescribeStackEvents`: reads the events of a stack, newest first.
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure>;
 
-    /// `cloudformation:UpdateStack`: changes one parameter of a stack. The stack's template and other parameters stay
-    /// as they are.
+    /// `cloudformation:UpdateStack`: changes one of a stack's parameters. The stack's template and other parameters
+    /// stay as they are.
     async fn update_stack(&self, stack: &Stack, parameter: &str, value: &str) -> Result<(), Failure>;
 
     /// `iam:SimulatePrincipalPolicy`: returns whether a role's policies allow an action on a resource.
     async fn may(&self, role_arn: &str, action: &str, resource_arn: &str) -> Result<Verdict, Failure>;
 
-    /// `iam:GetRolePolicy`: reads an inline policy of a role, as JSON.
+    /// `iam:GetRolePolicy`: reads one of a role's inline policies, as JSON.
     async fn role_policy(&self, role: &str, policy: &str) -> Result<Option<String>, Failure>;
 
     /// `iam:ListRolePolicies`: lists the names of a role's inline policies.
     async fn role_policies(&self, role: &str) -> Result<Vec<String>, Failure>;
 
-    /// `iam:PutRolePolicy`: creates or replaces an inline policy of a role.
+    /// `iam:PutRolePolicy`: creates or replaces an inline policy in a role.
     async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure>;
 
-    /// `iam:DeleteRolePolicy`: deletes an inline policy of a role. Does nothing if the policy does not exist.
+    /// `iam:DeleteRolePolicy`: deletes an inline policy from a role. Does nothing if the policy does not exist.
     async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure>;
 
     /// `kms:DescribeKey`: describes a KMS key.
@@ -305,7 +304,7 @@ pub struct InvokeSettings {
     pub on_success: Option<String>,
 }
 
-/// Lambda's limit on concurrent invocations per provisioned poller.
+/// The maximum number of concurrent invocations that Lambda allows per provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
 /// An event source mapping, through which Lambda passes messages from a queue to a function.
@@ -576,7 +575,7 @@ pub struct Stack {
     pub parent: Option<String>,
 }
 
-/// A resource of a CloudFormation stack, such as a function or a queue.
+/// A resource in a CloudFormation stack, such as a function or a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackResource {
     /// The resource's name in the template.

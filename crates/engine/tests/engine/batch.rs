@@ -126,8 +126,8 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// If a message cannot be hidden before its move, it is not moved. It stays in the queue and is hidden for its wait,
-/// even though `HIDE_UP_TO` does not allow any more hidden messages.
+/// If a message cannot be hidden before its move, it is not moved. It stays in the queue and is hidden until its retry
+/// is due, even though `HIDE_UP_TO` does not allow any more hidden messages.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);

@@ -1,4 +1,4 @@
-//! Tests of an operator's cancel requests: the events that they apply to, and the rules that come before them.
+//! Tests of an operator's cancel requests: which events they apply to, and which rules take precedence over them.
 
 use comeback_engine::{Action, Pauses, Policies, Policy, Record, RequestKind, Timestamp, decide};
 
@@ -12,7 +12,7 @@ fn at(seconds: u64) -> Timestamp {
     after(T0, 1_000 * seconds)
 }
 
-/// A policy in which every backoff takes 12 hours less 30 seconds.
+/// A policy in which every backoff lasts 12 hours less 30 seconds.
 fn waits() -> Policy {
     policy(|settings| {
         settings.base_backoff = settings.max_backoff;

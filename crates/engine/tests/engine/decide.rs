@@ -430,7 +430,8 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// An update that changes the hash or the generator would change the due times of events in flight.
+/// An update that changes the hash function or the random-number generator behind the draws would change the due times
+/// of events in flight.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

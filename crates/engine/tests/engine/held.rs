@@ -1,4 +1,4 @@
-//! Tests of reading the pauses, of held messages, and of messages kept while the pauses are unknown.
+//! Tests how the pauses are read, how messages are held, and how messages are kept while the pauses are unknown.
 
 use comeback_engine::{
     BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,

@@ -1,5 +1,5 @@
-//! Model-checks the protocol of one event: the queue, the handler, the target and the dead-letter queue, in every order
-//! of steps, faults and outages, with a bound on the number of faults.
+//! Model-checks the protocol for one event: the queue, the handler, the target and the dead-letter queue. Explores
+//! every order of steps, outages and a bounded number of faults.
 //!
 //! The handler itself is not modelled: each of its steps calls the real `Environment::handle` at a virtual time. The
 //! checker stops once it has seen every state. No path returns to an earlier state, so every path ends.

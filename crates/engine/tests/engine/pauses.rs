@@ -31,8 +31,8 @@ fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// Seconds from the end of a pause until every held event has been checked again: at most a minute until the next read
-/// (with 160 environments), then [`HOLD`].
+/// Seconds from the end of a pause until every paused event has been checked again. With 160 environments, it takes at
+/// most a minute until the pauses are read again, and then at most [`HOLD`] until the event is checked.
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
@@ -222,8 +222,8 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// If the open pause moved the retry, each check during the pause would delay the retry a little more, and would use up
-/// one of the message's receives.
+/// If an open pause postponed the retries of returning events, each check during the pause would delay a retry a little
+/// more, and would use up one of the message's receives.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -236,8 +236,8 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry comes a minute before the event reaches `MAX_AGE`. Time does not count towards `MAX_AGE` from the
-/// start of the pause until every held event has been checked again.
+/// The last retry is due a minute before the event reaches `MAX_AGE`. The time from the start of a pause until every
+/// paused event has been checked again does not count towards `MAX_AGE`.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -307,8 +307,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates the seconds from a pause's actual end to its planned end, if it has one. About half of them are below
-/// [`LATEST_READ`].
+/// Generates the number of seconds from a pause's actual end to its planned end; `None` for a pause without a planned
+/// end. About half of the numbers are below [`LATEST_READ`].
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }

@@ -1,4 +1,4 @@
-//! Messages and policies for the engine's tests. The event of [`record`] first failed at [`T0`].
+//! Messages and policies for the engine's tests. The event that [`record`] creates first failed at [`T0`].
 
 use std::time::Duration;
 

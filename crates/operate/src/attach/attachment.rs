@@ -21,18 +21,22 @@ pub(crate) struct Attachment {
     /// True if the function was deleted or never existed. The function then has no settings and no tags.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function, keyed by the qualifier whose failed events they receive.
+    /// The other deployments that retry the function's failed events, keyed by the function's qualifier. The key is
+    /// `None` for invocations without a qualifier.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. Only `attach` needs this.
+    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. `detach` uses only the error of
+    /// a failed read.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The permissions that the function's role needs to send to the retry queue. Only `attach` needs them.
+    /// The permissions that the function's role needs to send to the retry queue. `attach` and `doctor` read this
+    /// field; `detach` does not.
     pub(crate) send: Rights,
-    /// The permissions that the function's role needs to use the retry queue's key. Empty if AWS manages the key. Only
-    /// `attach` needs them.
+    /// The permissions that the function's role needs to use the retry queue's key. Empty if AWS manages the key.
+    /// `attach` and `doctor` read this field; `detach` does not.
     pub(crate) use_key: Rights,
     /// True if `attach` has granted the function's role permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The permissions that the handler's role needs to invoke the function. Only `attach` needs them.
+    /// The permissions that the handler's role needs to invoke the function. `attach` and `doctor` read this field;
+    /// `detach` does not.
     pub(crate) invoke: Rights,
     /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
     /// permission only if no stack owns the handler.
@@ -49,8 +53,8 @@ pub(crate) struct Attachment {
 /// Where the allow-list, `TARGET_FUNCTIONS`, is set. This determines whether and how `attach` can edit the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
-    /// The parameter `TargetFunctions` of a stack. The stack also lets the handler invoke the functions in this
-    /// parameter.
+    /// A stack's `TargetFunctions` parameter. It sets the handler's allow-list, and the stack lets the handler invoke
+    /// the functions in it.
     Parameter { stack: String, value: String },
     /// The template of a stack that has no parameter `TargetFunctions`. The allow-list changes only when the template
     /// is changed and deployed.
@@ -153,7 +157,7 @@ impl Attachment {
         all.map(|(qualifier, _)| qualifier.as_deref())
     }
 
-    /// The qualifiers with which the function is attached, except the qualifier that the operator named.
+    /// The function's attached qualifiers, except the qualifier that the operator named.
     pub(crate) fn other_qualifiers(&self) -> impl Iterator<Item = Option<&str>> {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
@@ -164,8 +168,8 @@ impl Attachment {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// Another deployment that retries the function when it is invoked with the qualifier that the operator named.
-    /// `None` if no other deployment does so.
+    /// Another deployment that retries the function's failed events if callers use the qualifier that the operator
+    /// named. `None` if there is no such deployment.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }

@@ -23,7 +23,7 @@ pub struct Attachments {
     patterns: Vec<String>,
     #[serde(skip)]
     attach: Command,
-    /// The reason why the functions that match the patterns could not be listed.
+    /// The reason why the functions that match the allow-list's patterns could not be listed.
     #[serde(skip)]
     unread: Option<Failure>,
 }

@@ -35,7 +35,7 @@ pub struct RouteFailures {
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
     Attach {
-        /// True to also attach functions that another deployment retries.
+        /// True to also attach functions that are attached to another deployment.
         may_move: bool,
     },
     /// Detaches the functions: from then on, only Lambda handles their failed events, as it did before they were
@@ -210,7 +210,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails if the changes to any function are not complete.
+    /// Fails unless the changes to every function are complete.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -406,7 +406,8 @@ async fn make_each(
     Ok(())
 }
 
-/// A single edit changes the list for all functions, because CloudFormation accepts only one update at a time.
+/// Makes the plan's changes to the allow-list in a single edit for all functions, because CloudFormation accepts only
+/// one update at a time.
 async fn edit_list(operator: &Operator, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
     let Operator { account, interrupt, .. } = operator;
     if interrupt.is_raised() {

@@ -35,10 +35,10 @@ pub(crate) enum Step {
     List(SettingPlace, bool),
     /// Allows recursive loops for the function if `true`, or forbids them if `false`.
     Recursion(bool),
-    /// Creates an alarm that is raised when Lambda drops one of the function's events. If `exists` is true, the alarm
+    /// Creates an alarm that fires when Lambda drops one of the function's events. If `exists` is true, the alarm
     /// replaces one that notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
-    /// Deletes the alarm with this name. The alarm is raised when Lambda drops one of the function's events.
+    /// Deletes the alarm with this name, which fires when Lambda drops one of the function's events.
     Unwatch(String),
     /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
     /// settings.
@@ -168,7 +168,8 @@ pub(crate) struct FunctionPlan {
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
-    /// The changes that only a later run can make, with the reason. `None` if this run can make all changes.
+    /// The changes that this run cannot make, and why they must wait for a later run. `None` if this run can make all
+    /// changes.
     pub(crate) left: Option<String>,
     /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for.
     pub(crate) effect_of_now: Option<String>,

@@ -51,7 +51,7 @@ async fn read(aws: &SimulatedAws, function: &str) -> Attachment {
     Attachment::read(&operator.account, deployment, &function.parse().unwrap()).await.unwrap()
 }
 
-/// The function `orders`, which is not attached.
+/// Returns the attachment state of the function `orders`, which is not attached.
 pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }

@@ -469,8 +469,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// Tells IAM's simulator that a key is used through SQS, because a policy may allow only this use. The value has
-    /// the suffix `amazonaws.com` in all partitions.
+    /// Returns the context entry that tells IAM's simulator that a KMS key is used through SQS, because a policy may
+    /// allow only this use. The entry's value has the suffix `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")

@@ -56,7 +56,7 @@ pub const ACCOUNT: &str = "123456789012";
 pub const REGION: &str = "eu-west-1";
 const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
 
-/// An account in memory, with the identity of one caller. A clone has the same caller.
+/// An in-memory AWS account, as seen by one caller. A clone has the same account and the same caller.
 #[derive(Clone)]
 pub struct SimulatedAws {
     world: Rc<World>,
@@ -125,7 +125,7 @@ impl SimulatedAws {
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
     }
 
-    /// Creates another caller of the same account. The new caller has its own permissions and its own hook for calls.
+    /// Creates another caller in the same account, with its own permissions and its own call hook.
     #[must_use]
     pub fn called_by(&self, arn: &str) -> Self {
         Self { world: Rc::clone(&self.world), caller: Rc::new(calls::Caller::new(arn)) }

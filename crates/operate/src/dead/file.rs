@@ -96,13 +96,13 @@ impl StoredAttribute {
     }
 }
 
-/// A new file of dead-letters. If it is still empty when the `NewFile` is dropped, it is deleted, so the operator can
-/// repeat the command.
+/// A new file for dead-letters. If it is still empty when the `NewFile` is dropped, it is deleted, so that the operator
+/// can repeat the command.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// The file offset of each line of the last write.
+    /// The file offset of each line that the last write added.
     beginnings: RefCell<Vec<u64>>,
 }
 
@@ -429,8 +429,8 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// Simulates a full disk with a limit on the size of files. The limit applies to the whole process, so the test
-    /// runs itself again in a child process.
+    /// Simulates a full disk by limiting the size of files. The limit applies to the whole process, so the test runs
+    /// itself again in a child process.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {

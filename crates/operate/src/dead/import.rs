@@ -362,8 +362,8 @@ mod tests {
         }
     }
 
-    /// Plans an import of a file with this text. Returns the number of dead-letters, and true if the last line is cut
-    /// off.
+    /// Plans an import of a file with this text. Returns the number of dead-letters in the plan, and whether the file's
+    /// last line is cut off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }

@@ -38,8 +38,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The filter's flags, for the [`Activity`] that records a change. Leaves out `--key`, which the record has
-    /// elsewhere, and the values of `--payload`, which are private.
+    /// The filter's flags, for the [`Activity`] that records a change. Leaves out `--key`, because the record has a
+    /// separate field for keys, and the values of `--payload`, which are private.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -103,7 +103,7 @@ pub(super) struct Picked {
 }
 
 impl Picked {
-    /// Picks dead-letters from a snapshot. `skip` returns the reason to skip one.
+    /// Picks dead-letters from a snapshot. For a dead-letter that must be skipped, `skip` returns the reason.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -209,7 +209,7 @@ pub(super) struct DeadLetterOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
-    /// The reason why the first of these dead-letters was not deleted.
+    /// The reason why the first of the counted dead-letters was not deleted.
     pub(super) why: String,
 }
 

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
 use crate::text::Text;
 
-/// The ARN of the only function on the allow-list. The allow-list also allows all of its versions and aliases.
+/// The ARN of the only function on the allow-list, which also allows all of the function's versions and aliases.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// The time on the simulated account's clock when the account is created.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
@@ -100,7 +100,8 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// An account with these dead-letters, in a deployment with the function `orders` attached.
+    /// Creates a simulated account that has one deployment, with the function `orders` attached and these dead-letters
+    /// in its dead-letter queue.
     pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
         let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
         dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
@@ -139,8 +140,8 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// Returns an operator who interrupts the command once it has reported its progress `times` times. `times` must be
-    /// at least 1.
+    /// Returns an operator who interrupts the command once it has reported its progress as often as `times` says, which
+    /// must be at least 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {

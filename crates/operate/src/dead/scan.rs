@@ -29,8 +29,8 @@ const MOST_HIDDEN: usize = 110_000;
 /// A scan ends after this many consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// If a scan must make more than this number of dead-letters visible again, it first tells the operator that this takes
-/// a while.
+/// If a scan must make more dead-letters than this visible again, it tells the operator beforehand, because this takes a
+/// while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.
@@ -77,8 +77,9 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Estimates how many dead-letters other readers keep hidden; `None` if there are none. `depth` holds the queue's
-    /// message counts at `now`, before this scan read `read` dead-letters.
+    /// Estimates how many dead-letters are hidden because other readers received them; `None` if there are none.
+    /// `depth` holds the queue's message counts at `now`, before this scan received the first of its `read`
+    /// dead-letters.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old. Some dead-letters that were hidden then may have become visible and been
         // read.
@@ -167,7 +168,8 @@ impl Read {
     }
 }
 
-/// The text of the error for one dead-letter whose call failed, with the IAM action of the call.
+/// Returns the error text for an SQS message whose entry in a batch call failed. The text names the IAM action that the
+/// call requires.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };

@@ -20,8 +20,8 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The message attributes that Comeback writes. They are not shown, because the dead-letter's description has their
-/// values.
+/// The message attributes that Comeback writes. They are not listed, because the description of the dead-letter already
+/// includes their values.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A dead-letter in full, with its payload.
@@ -79,7 +79,7 @@ impl DeadLetter {
         Self { described, first_failure, payload, body, attributes, read }
     }
 
-    /// The facts to show about the dead-letter, without its payload and body.
+    /// The facts to show about the dead-letter, other than its payload and body.
     pub fn facts(&self) -> Vec<Fact> {
         let Described { key, message_id, kind, reason, target, error_type, error_message, .. } =
             &self.described;

@@ -47,7 +47,7 @@ pub(super) struct Invocation {
     function: String,
     payload: String,
     accepted: Timestamp,
-    /// First receive of the message that led to the retry.
+    /// Time of the first receive of the message whose handling led to the retry.
     first_receive: Timestamp,
 }
 
@@ -356,7 +356,7 @@ fn faults_struck(model: &Protocol, state: &State) -> usize {
     usize::from(model.faults - state.faults)
 }
 
-/// Attempt and payload of each retry that is under way.
+/// Attempt number and payload of each retry in progress.
 fn retries(state: &State) -> impl Iterator<Item = (u64, String)> {
     state.invocations.iter().map(|Invocation { payload, .. }| {
         let event: &RawValue = serde_json::from_str(payload).expect("a retry's payload is JSON");

@@ -34,7 +34,7 @@ pub(super) fn call(call: GetMetricDataFluentBuilder, query: &MetricQuery<'_>) ->
         .end_time(at(query.until))
 }
 
-/// The points of each series, newest first.
+/// Returns the data points in each of the first `series` series, newest first.
 pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Timestamp, f64)>> {
     let of = |index| {
         let result = answer.metric_data_results().iter().find(|it| it.id() == Some(&*id(index)));

@@ -54,12 +54,12 @@ impl Sample {
     /// The ARN of the topic that the alarm notifies.
     pub const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 
-    /// Describes a deployment without attached functions, at the time `now`.
+    /// Creates a sample of a deployment without attached functions, with the account's clock at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { now, is_attached: false, others: BTreeSet::new() }
     }
 
-    /// Creates an account with the deployment.
+    /// Creates a simulated account that contains the sample deployment.
     pub fn build(&self) -> SimulatedAws {
         let aws = SimulatedAws::new(self.now);
         let state = &mut *aws.state();

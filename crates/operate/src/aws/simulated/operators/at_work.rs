@@ -23,7 +23,7 @@ use crate::operator::{Operator, Which};
 /// The delays, faults and clock errors that operators encounter. Calls take some time even with the default values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Circumstances {
-    /// The seed of the random latencies, faults, clock errors and log delays.
+    /// The seed for the random latencies, faults, clock errors and log delays.
     pub seed: u64,
     /// The longest time until a new line in the handler's log becomes readable.
     pub log_delay: Duration,
@@ -230,7 +230,7 @@ fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Draws a fault for a call with `entries` batch entries. `entries` is 0 if the call is not a batch call.
+/// Picks a random fault for a call with `entries` batch entries. `entries` is 0 if the call is not a batch call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -239,7 +239,7 @@ fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     }
 }
 
-/// Draws `count` keys of events in the log, or fewer if the log has fewer events.
+/// Picks at random the keys of `count` events in the log, or of all events if the log has fewer.
 fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<String> {
     if count == 0 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Simulated operators' commands and their outcomes.
+//! The commands that simulated operators run, and the outcomes of these commands.
 
 use std::time::Duration;
 
@@ -47,14 +47,14 @@ pub enum Selection {
     All,
     /// Events with this error type.
     Error(&'static str),
-    /// This number of random events from the log, selected by key.
+    /// This number of events, chosen at random from the log. The command names them by their keys.
     Keys(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The command made a change. `what` is the kind of change, for the counts, and `recalled` is the number of
-    /// messages that the command recalled.
+    /// The command made a change. `what` is the kind of change, because a run counts its changes by kind. `recalled` is
+    /// the number of messages that the command recalled.
     Done {
         what: String,
         recalled: u64,

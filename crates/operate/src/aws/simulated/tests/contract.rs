@@ -1,6 +1,6 @@
 //! Contract tests for [`Aws`]: the behaviour of AWS that Comeback relies on.
 //!
-//! A unit test of this crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this
+//! A unit test in this crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this
 //! file, and runs the tests against the AWS SDK, which calls a local stand-in for AWS. The trait cannot create Lambda
 //! functions or queues, so [`Fixture`] names resources that must already exist.
 
