@@ -85,8 +85,8 @@ impl SimulatedOperators {
     }
 }
 
-/// Adds up to two pauses to `changes`, at random times. Each lasts at most an eighth of the run, and some have a
-/// planned end.
+/// Adds up to two pauses to `changes`, at random times. Each pause lasts at most an eighth of the run, and some have
+/// a planned end.
 fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(Duration, SimulatedChange)>) {
     let eighth = (duration.as_secs() / 8).max(1);
     let mut at = rng.random_range(0..=eighth);
