@@ -28,7 +28,7 @@
 //! | `envelope` | [`open`] and [`Event`]: from an event to its payload; [`Envelope`]: from a payload to its next retry |
 //! | `metadata` | [`Metadata`], parsed strictly; [`Style`], its place beside the payload; [`Malformed`], the reasons to refuse it |
 //! | `members` | the members of a JSON object, with their byte ranges |
-//! | `directive` | [`RetryAfter`] and [`NonRetryable`], the errors that a function uses to instruct the retry handler, and how they are reported |
+//! | `directive` | [`RetryAfter`] and [`NonRetryable`], errors that instruct the retry handler, and how they are reported |
 
 mod directive;
 mod envelope;
