@@ -185,7 +185,7 @@ impl Deployment {
     ///
     /// # Errors
     ///
-    /// Fails with the settings that the handler refuses.
+    /// Fails with an error for each setting that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
         // Lambda sets these two variables. With them, the handler checks that it is not its own target.
         let policies = Policies::from_variables(|name| match name {
@@ -226,18 +226,18 @@ impl Deployment {
         Some(text![format!("Now {why}: "), doctor, " names the fix."])
     }
 
-    /// The entries of the allow-list.
+    /// The entries on the allow-list.
     pub fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
 
-    /// Returns true if an entry of the allow-list matches the ARN. An entry that the handler cannot parse matches
+    /// Returns true if an entry on the allow-list matches the ARN. An entry that the handler cannot parse matches
     /// nothing.
     pub fn allows(&self, arn: &str) -> bool {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
 
-    /// Returns true if an entry of the allow-list matches the function or any of its versions or aliases.
+    /// Returns true if an entry on the allow-list matches the function or any of its versions or aliases.
     pub fn retries(&self, function: &FunctionArn) -> bool {
         let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
         patterns.any(|pattern| {

@@ -8,8 +8,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Formats a duration for people to read. It is truncated to milliseconds if it is shorter than a minute, otherwise to
-/// seconds. From 48 hours on, it includes days.
+/// Formats a duration for people to read, such as `47h 5m` or `2d 4h`: days are used only from 48 hours up. Durations
+/// under a minute are truncated to milliseconds, longer ones to seconds.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {

@@ -18,11 +18,11 @@ pub enum Failure {
     CouldNot(Text),
     /// The request itself is invalid. Exit code 2.
     Refused(Text),
-    /// The work ran, and found something broken or left something undone. Exit code 3.
+    /// The command ran, but it found something broken or left something undone. Exit code 3.
     Undone(Text),
     /// The operator did not confirm the plan, so nothing was changed. Exit code 4.
     NotConfirmed(Text),
-    /// The operator stopped the work. The text says what had been done by then. Exit code 130.
+    /// The operator stopped the command. The text says what had been done by then. Exit code 130.
     #[error("interrupted: {0}")]
     Interrupted(Text),
 }

@@ -18,7 +18,7 @@ use crate::rights::role_name;
 pub struct FunctionName {
     /// The function's ARN, without a qualifier. `None` if the operator typed only a name.
     pub place: Option<FunctionArn>,
-    /// The function's name, without account, region and qualifier.
+    /// The function's name, without the account, region or qualifier.
     pub name: String,
     /// The alias or version. `None` means the unqualified function, which may also be written as `NAME:$LATEST`.
     pub qualifier: Option<String>,
@@ -119,12 +119,12 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
 /// The tag that CloudFormation sets to the name of a function's stack.
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
-/// A Lambda function that Comeback retries or could retry.
+/// A Lambda function whose failed events Comeback retries or could retry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The function's name, without a qualifier.
     pub name: String,
-    /// The requested alias or version. `None` means the unqualified function (`$LATEST`).
+    /// The alias or version. `None` means the unqualified function (`$LATEST`).
     pub qualifier: Option<String>,
     /// True if Lambda no longer has this alias or version. The fields below then describe the unqualified function.
     pub is_qualifier_gone: bool,
@@ -173,8 +173,8 @@ impl Target {
         }
     }
 
-    /// Reads the settings of the requested alias or version. The tags and the reserved concurrency come from `own`,
-    /// the unqualified function.
+    /// Reads the settings of the alias or version that `function` names. The tags and the reserved concurrency come
+    /// from `own`, the unqualified function.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -211,7 +211,7 @@ impl Target {
         })
     }
 
-    /// The function's ARN in invocation records. Without a qualifier, it ends with `:$LATEST`.
+    /// The function's ARN, as in invocation records. If `qualifier` is `None`, the ARN ends in `:$LATEST`.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
@@ -221,7 +221,7 @@ impl Target {
         qualified(&self.name, qualifier)
     }
 
-    /// The settings for asynchronous invocations of the requested qualifier.
+    /// The settings that apply to asynchronous invocations of this alias or version, or of the unqualified function.
     pub fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
@@ -260,7 +260,8 @@ pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// The end of an error about a missing deployment or function: how to select another stack, region or account.
+/// The last part of the error message for a missing deployment or function. It says how to select another stack, region
+/// or account.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 

@@ -50,7 +50,7 @@ pub enum SettingPlace {
     Function(String),
 }
 
-/// Adds an entry to an allow-list, unless the list already contains it.
+/// Returns an allow-list with an entry added, or the list unchanged if it already contains the entry.
 pub fn list_with(list: &str, arn: &str) -> String {
     if entries(list).any(|entry| entry == arn) {
         return list.to_owned();
@@ -58,12 +58,13 @@ pub fn list_with(list: &str, arn: &str) -> String {
     entries(list).chain([arn]).collect::<Vec<_>>().join(",")
 }
 
-/// Removes the entries that name this function, with or without a qualifier. Keeps patterns.
+/// Returns the allow-list `list` without the entries that name the function `arn`, with or without a qualifier.
+/// Patterns are kept.
 pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns true if an entry of the allow-list names this function, with or without a qualifier. A pattern that matches
+/// Returns true if an entry on the allow-list names this function, with or without a qualifier. A pattern that matches
 /// the function does not count.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
@@ -75,11 +76,11 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The interval between checks on whether an update has finished. The checks stop after half an hour.
+/// How often to check whether an update has finished. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of consecutive checks that may still find the stack as it was before the update. These checks
-/// take one minute.
+/// The maximum number of consecutive checks that may still find the stack as it was before the update. Together, these
+/// checks take one minute.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit has taken effect. It is read just before the edit, so that
@@ -204,7 +205,7 @@ impl Update {
     }
 }
 
-/// The first failure in the stack's latest update.
+/// Returns the resource that failed first in the stack's latest update, and the reason.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
     // Newest first. An event of the stack itself began the update.
     let events = account.aws.stack_events(name).await?;

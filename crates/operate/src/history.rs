@@ -1,4 +1,4 @@
-//! Recent counts of arrivals, retries and dead-letters, from CloudWatch's metrics for the two queues.
+//! Recent counts of arrivals, retries and dead-letters, from CloudWatch metrics for the two queues.
 
 use std::time::Duration;
 
@@ -54,8 +54,8 @@ impl Counts {
 }
 
 impl History {
-    /// Reads from CloudWatch how many messages arrived, were retried and were dead-lettered in the 3 and 24 hours
-    /// before `now`.
+    /// Reads from CloudWatch how many messages arrived, were retried and were dead-lettered in the last 3 hours and in
+    /// the last 24 hours before `now`.
     ///
     /// # Errors
     ///
@@ -122,7 +122,8 @@ impl Window {
         Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
     }
 
-    /// A chart of the counts. `None` if CloudWatch has no data.
+    /// A chart of how many messages arrived, were retried and were dead-lettered over time. `None` if CloudWatch has no
+    /// data.
     fn series(&self) -> Option<Series> {
         let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
         Some(Series {

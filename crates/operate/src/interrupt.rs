@@ -38,12 +38,12 @@ impl Interrupt {
         }
     }
 
-    /// Runs work until it ends or the interrupt is raised. The work may be dropped at any moment, so it must not
-    /// change anything.
+    /// Awaits `work`, a future, until it completes or the interrupt is raised. The future may be dropped at any moment,
+    /// so it must not change anything.
     ///
     /// # Errors
     ///
-    /// Returns the work's own error, or [`Failure::Interrupted`] if the interrupt was raised.
+    /// Returns the future's own error, or [`Failure::Interrupted`] if the interrupt was raised.
     pub async fn or<T, E: From<Failure>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         tokio::select! {
             result = work => result,

@@ -58,7 +58,7 @@ pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
 }
 
 /// Returns true if the log line is about the message, the event or the invocation with this id. CloudWatch's filter
-/// also returns lines with the id elsewhere.
+/// also returns lines that contain the id in other fields.
 pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());

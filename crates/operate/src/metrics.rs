@@ -1,4 +1,5 @@
-//! Reads counts of messages, invocations and dropped failures from CloudWatch's metrics.
+//! Reads CloudWatch metrics: the numbers of messages, of invocations, and of failed events that Lambda could not
+//! deliver to the failure destination.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,7 +18,8 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// no more.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// CloudWatch's counts for the last hour. They are a few minutes behind. A count is `None` if CloudWatch has no data.
+/// The numbers of messages and of handler invocations in the last hour, and the age of the oldest due message, as
+/// CloudWatch reports them. CloudWatch is a few minutes behind. A field is `None` if CloudWatch has no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
     /// Messages sent to the retry queue: failed events, and copies of moved messages.
@@ -35,7 +37,7 @@ pub struct LastHour {
 }
 
 impl LastHour {
-    /// Reads the counts for the last hour.
+    /// Reads the metrics for the last hour before `now`.
     ///
     /// # Errors
     ///
@@ -102,7 +104,7 @@ impl Dropped {
     }
 }
 
-/// The data points of a metric, newest first: the start of a period, and its value.
+/// Data points for a metric, newest first. Each consists of the start of a period and the value for that period.
 pub type Points = Vec<(Timestamp, f64)>;
 pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),

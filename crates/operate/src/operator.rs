@@ -28,9 +28,9 @@ pub struct Operator {
 /// The operator's choice of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The deployment with this handler.
+    /// The deployment whose handler is this function.
     Handler(FunctionName),
-    /// The deployment with this CloudFormation stack.
+    /// The deployment that this CloudFormation stack created.
     Stack(String),
 }
 
@@ -54,11 +54,11 @@ impl Operator {
         self.account.now()
     }
 
-    /// Looks up the deployment, unless the operator interrupts.
+    /// Looks up the deployment.
     ///
     /// # Errors
     ///
-    /// Fails if the deployment does not exist or cannot be read.
+    /// Fails if the deployment does not exist or cannot be read, or if the operator interrupts the lookup.
     pub async fn deployment(&self) -> Result<Deployment, Failure> {
         let (handler, stack) = match &self.which {
             Which::Handler(handler) => (Some(handler), ""),

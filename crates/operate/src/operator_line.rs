@@ -75,7 +75,7 @@ pub enum Completion {
     Failed,
 }
 
-/// The members that every version of the line has.
+/// The JSON members that a log line about an operator's change has in every version of its format.
 #[derive(Deserialize)]
 struct Head {
     v: u64,

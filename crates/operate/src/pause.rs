@@ -223,13 +223,13 @@ impl Answer for Paused {
     }
 }
 
-/// A text such as `orders: paused since … by alice, until resumed; …`.
+/// Describes a pause in words, for example `orders: paused since … by alice, until resumed; …`.
 pub(crate) fn is_paused(name: &str, pause: &Pause) -> Text {
     let by = pause.by.as_deref().unwrap_or("somebody");
     text![name, ": paused since ", pause.from, format!(" by {by}, "), terms(pause)]
 }
 
-/// A text such as `until resumed; events then return over 30m (deploy 4711)`.
+/// Describes how the pause ends, for example `until resumed; events then return over 30m (deploy 4711)`.
 fn terms(pause: &Pause) -> Text {
     let until = pause.until.map_or_else(|| "resumed".into(), Text::from);
     let why = pause.why.iter().map(|why| format!(" ({why})")).collect::<String>();

@@ -1,4 +1,4 @@
-//! The pauses of a deployment.
+//! Reads and edits the pauses in a deployment.
 
 pub mod edits;
 pub(crate) mod history;
@@ -37,8 +37,8 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a text for the SSM parameter, such as the reason for a pause. Fails if the text contains `{{`, which SSM
-/// treats as a reference to another parameter.
+/// Validates a string to be stored in the SSM parameter, such as the reason for a pause. Fails if the string contains
+/// `{{`, which SSM treats as a reference to another parameter.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -64,14 +64,14 @@ pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool
 /// A pause that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenPause {
-    /// The pause in the SSM parameter.
+    /// The pause, as it is stored in the SSM parameter.
     pub pause: Pause,
     /// The seconds since the pause began.
     pub open_seconds: u64,
 }
 
 impl OpenPause {
-    /// The pauses that have not ended at `now`.
+    /// The pauses that have not ended by `now`.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
     }
@@ -124,7 +124,7 @@ pub(crate) fn target(
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// The target of a new pause or request. Fails if the function is not on the allow-list.
+/// Returns the target of a new pause or retry request. Fails if the named function is not on the allow-list.
 pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

@@ -68,7 +68,7 @@ pub struct Row {
     /// The reason why the handler would immediately dead-letter the event again after a redrive. `None` if it can be
     /// redriven.
     pub refused: Option<ReasonCode>,
-    /// Index in [`Snapshot::kinds`].
+    /// The index into [`Snapshot::kinds`] for this dead-letter's kind.
     kind: u32,
 }
 
@@ -115,8 +115,8 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Scans the queue for dead-letters that match a filter. Describes only the first `describe` of them, in
-    /// [`Self::described`].
+    /// Scans the queue for dead-letters that match a filter. Stores descriptions of only the first `describe` of them,
+    /// in [`Self::described`].
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,
@@ -168,12 +168,12 @@ impl Snapshot {
         }
     }
 
-    /// Checks that the filter does not name a misspelled function. Returns a note if the handler retries the function
-    /// but no dead-letter belongs to it: the alias or version may be misspelled.
+    /// Checks that the function name in the filter is not misspelled. Returns a note if the allow-list allows the
+    /// function but no dead-letter belongs to it: the alias or version may be misspelled.
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the handler does not retry it. Does not fail if the scan
+    /// Fails if no dead-letter belongs to the function and the allow-list does not allow it. Does not fail if the scan
     /// was incomplete, because an unread dead-letter may belong to the function.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
@@ -194,8 +194,8 @@ impl Snapshot {
         )))
     }
 
-    /// The selected rows, oldest first, without dead-letters that this process has redriven or discarded since the
-    /// scan.
+    /// Returns the selected rows, oldest first, except those for dead-letters that this process has redriven or
+    /// discarded since the scan.
     pub fn rows(&self, selection: &Selection) -> Vec<&Row> {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);

@@ -21,7 +21,8 @@ pub(super) trait Action {
     /// it.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action. `Ok` means that the dead-letter is stored elsewhere, so the caller deletes it.
+    /// Performs the action on the prepared dead-letters, and returns a result for each. `Ok` means that the dead-letter
+    /// is stored elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
     /// Undoes the action for the last `dead_letters` dead-letters, because they could not be deleted from the
@@ -142,8 +143,8 @@ impl<A: Action> Run<'_, A> {
     }
 
     /// Performs the action. Then deletes from the dead-letter queue each dead-letter that the action has stored
-    /// elsewhere. If a deletion fails, ends the work, because going on would only create more copies. Where possible,
-    /// also undoes the action for dead-letters that are known to remain in the queue.
+    /// elsewhere. If a deletion fails, acts on no more dead-letters, because that would only create more copies. Where
+    /// possible, also undoes the action for dead-letters that are known to remain in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),

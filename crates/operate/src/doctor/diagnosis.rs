@@ -16,7 +16,7 @@ use crate::text::{Piece, Text, Tone};
 pub struct Diagnosis {
     /// True if no check has the outcome `broken`. In strict mode, a warning also makes the deployment unhealthy.
     pub healthy: bool,
-    /// The findings of all checks, in the order of the checks' numbers.
+    /// The findings of all checks, ordered by check number.
     pub checks: Vec<Finding>,
     /// The first line of the printed diagnosis.
     #[serde(skip)]

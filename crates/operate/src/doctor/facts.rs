@@ -62,8 +62,8 @@ pub(crate) struct UnreadablePauses {
 }
 
 impl UnreadablePauses {
-    /// Reads the problem with the current text of the pauses parameter, and the number of the newest version without a
-    /// problem. `None` if the current text is readable.
+    /// Checks the current text of the pauses parameter. Returns what is wrong with it, and the number of the newest
+    /// readable version. `None` if the current text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }

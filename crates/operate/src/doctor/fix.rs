@@ -30,8 +30,9 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// The command that sets `MAXIMUM_CONCURRENCY` to the number of concurrent `invocations` of a mapping with provisioned
-/// pollers. If the setting's range is too small, the command lowers the number of pollers instead.
+/// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`, the number of concurrent invocations that a mapping
+/// with provisioned pollers can make. If the setting's range does not extend that far, the command lowers the number of
+/// pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -185,8 +186,8 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// The command that attaches a function or repairs its attachment. If another deployment retries the function, the
-/// command moves it to this deployment.
+/// The command that attaches a function or repairs its attachment. If another deployment retries the function's failed
+/// events, the command moves the function to this deployment.
 pub(crate) fn attach(attachment: &Attachment) -> Text {
     let Attachment { deployment, target, .. } = attachment;
     let (arn, home) = (target.invoked_arn(), &deployment.handler_arn);

@@ -237,7 +237,8 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-/// Checks that failed events go to the retry queue. [`Attachment::redirect`] sends them there.
+/// Checks that the function's failed events go to the retry queue. [`Attachment::redirect`] returns the step that sets
+/// this destination.
 pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     if let Some(other) = attachment.other() {
         return Ok(warning(
@@ -313,7 +314,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true for a character from any alphabet that may occur in a class name.
+/// Returns true if the character may occur in a class name, whatever alphabet the character belongs to.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

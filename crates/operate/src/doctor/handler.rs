@@ -319,7 +319,7 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     ))
 }
 
-/// A text such as `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
+/// Describes a pause in words, such as `orders since 2026-11-28T10:00:00Z by alice: deploy 4711`.
 fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),

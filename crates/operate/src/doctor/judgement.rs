@@ -32,7 +32,7 @@ pub struct Judgement {
     pub found: Text,
     /// The consequence of the problem, on one or more lines.
     pub means: Option<Text>,
-    /// The commands that fix the problem, one on each line. The operator replaces the words in capitals.
+    /// The commands that fix the problem, one per line. The operator replaces the words in capitals.
     pub fix: Option<Text>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl I
     Judgement { outcome: CheckOutcome::Broken, means, fix, ..ok(found) }
 }
 
-/// Turns unread facts into a warning, so that they never count as `ok`.
+/// Returns the judgement, or a warning if the facts could not be read, so that unknown facts never count as `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

@@ -22,11 +22,11 @@ const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
 /// Extra time for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time that the probe may take. If the event's retry may come later than this, the probe is skipped:
-/// nobody would watch the terminal for that long.
+/// The longest time that the probe may take. If the event's retry might not come within this time, the probe is
+/// skipped: nobody would watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The log is searched from this long before the event was sent, because clocks may differ.
+/// How long before the event's send time the log search starts. The margin is needed because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it succeeds, is dead-lettered,

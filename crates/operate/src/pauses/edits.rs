@@ -13,15 +13,16 @@ use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 /// the default.
 #[derive(Clone, Debug, Default)]
 pub struct PauseTerms {
-    /// The planned end.
+    /// When the pause is to end. If `None`, an open pause keeps its planned end, and a new pause lasts until it is
+    /// resumed.
     pub end: Option<PauseEnd>,
     /// The time over which the held events are retried after the pause.
     pub spread: Option<Duration>,
-    /// The reason. A new pause must have one.
+    /// The reason for the pause. Required for a new pause. If `None`, an open pause keeps its reason.
     pub why: Option<String>,
 }
 
-/// The time when a pause ends without `comeback resume`.
+/// The time at which a pause ends if nobody runs `comeback resume` before then.
 #[derive(Clone, Copy, Debug)]
 pub enum PauseEnd {
     /// The pause ends at this time.
@@ -41,8 +42,8 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Returns the pause `open`, changed to this end, spread and reason. If `open` is `None`, returns a new pause by
-    /// the operator `by`.
+    /// Returns the pause `open` with its planned end, spread and reason replaced by the given ones. If `open` is
+    /// `None`, returns a new pause by the operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -147,7 +148,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// Returns the open pauses of a target. There is at most one, if only `comeback` has edited the pauses.
+/// Returns the open pauses for a target. If the pauses were edited only with `comeback`, there is at most one.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -162,8 +163,9 @@ pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Ends the open pauses of a target at `now`, rounded up to a whole second. Removes a pause that has not started.
-/// Keeps a pause that would end within this second anyway, because another operator may have just ended it.
+/// Returns the pauses with the open pauses for `target` ended at `now`, rounded up to a whole second. A pause that has
+/// not started is removed. A pause that would end within this second anyway is left unchanged, because another operator
+/// may have just ended it.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // Rounded down, `end` could lie before the time when the pause last held an event.
     let end = now.rounded_up_to_secs();

@@ -49,8 +49,8 @@ pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// Compares each version of the parameter with the previous one. Version 1 counts as a change from no pauses. If SSM
-/// has deleted version 1, the oldest one left has no entries.
+/// Compares each version of the parameter with the previous one, and returns the changes. Version 1 counts as a change
+/// from no pauses. If SSM has deleted version 1, the changes in the oldest remaining version are unknown and left out.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {

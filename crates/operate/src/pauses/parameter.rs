@@ -123,9 +123,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number
-    /// of the version after `version` that has this text. If no version has it, fails with `failure`, the write's
-    /// error. If the versions cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number of
+    /// the version that has this text, among those newer than `version`. If none has it, fails with `failure`, the
+    /// write's error. If the versions cannot be read, the error says that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -322,8 +322,8 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// Two operators resume a function at the same time, and at most one of them succeeds. This is tried 30 times, and
-    /// each time, the second operator starts one call later than the time before.
+    /// Two operators resume a function at the same time, and at most one of them succeeds. The test repeats this 30
+    /// times, and each time starts the second operator one call later than before.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
@@ -354,8 +354,8 @@ mod tests {
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// At the same time, two operators each pause a different alias of a function, and then resume it. This is tried 30
-    /// times. Each time, the second operator starts one call later than the time before.
+    /// Two operators concurrently pause, and then resume, different aliases of one function. The test repeats this 30
+    /// times, and each time starts the second operator one call later than before.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

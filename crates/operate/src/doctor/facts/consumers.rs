@@ -34,7 +34,7 @@ pub(crate) struct Consumer {
     pub(crate) max_age: MaxAge,
     /// The dead-letter queue that the function's environment variables name; `None` if they do not name one.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// The permission of the function's role to hide messages.
+    /// The permissions that the function's role needs to hide messages, and whether IAM grants them.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
     /// The flags that select the function's region and the operator's profile in a suggested command.
@@ -54,7 +54,7 @@ pub(crate) struct ReadQueue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
     Set(Duration),
-    /// The environment variable `MAX_AGE` is not set, so the default of `comeback-sqs` applies.
+    /// The environment variable `MAX_AGE` is not set, so `comeback-sqs` uses its default.
     Default,
     /// The environment variable has this invalid value, so `comeback-sqs` refuses to start.
     Refused(String),

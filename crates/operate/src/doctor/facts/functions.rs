@@ -30,8 +30,9 @@ pub(crate) struct CheckedFunction {
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
-/// Reads the functions to check. `key` is the retry queue's key, and `listed` is the allow-list in the stack's
-/// parameter. Returns the functions, and an error if those that match the allow-list's patterns could not be listed.
+/// Reads the functions to check. `key` is the KMS key that encrypts the retry queue, and `listed` is the allow-list in
+/// the stack's parameter. Returns the functions, and an error if those that match the allow-list's patterns could not
+/// be listed.
 pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,

@@ -47,7 +47,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that do not depend on which functions the handler retries.
+/// The permissions that the handler needs, whatever functions are on its allow-list.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::RetryQueue, CheckOutcome::Broken,
@@ -64,8 +64,8 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// The permissions by check number. A list is empty if the handler does not need the permission, because it reads no
-/// pauses or because AWS manages the queues' keys.
+/// The handler's permissions by check number. A list is empty if the handler needs no permission for that check, either
+/// because it reads no pauses or because AWS manages the queues' keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
 /// The suffix of a made-up log stream's ARN, which stands for all streams of a log group in calls to IAM's simulator.
