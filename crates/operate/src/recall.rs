@@ -36,13 +36,15 @@ pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(
 /// The outcome of a recall, which makes hidden messages visible earlier, at the times when their retries are due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// The number of messages that now become visible earlier, each when its retry is due.
+    /// The number of messages whose visibility timeouts were shortened, so that each becomes visible when its retry is
+    /// due.
     pub recalled: u64,
-    /// The latest due time of the messages that now become visible earlier. `None` if there are none.
+    /// The latest due time of the messages whose visibility timeouts were shortened. `None` if there are none.
     pub all_due: Option<Timestamp>,
     /// The number of messages that had already left the queue.
     pub gone: u64,
-    /// The number of messages that were left alone because an earlier request or pause end already applied to them.
+    /// The number of messages that were left alone because an earlier request, or the end of a pause, already applied
+    /// to them.
     pub before: u64,
     /// The number of messages that were moved (sent again with a delay). They become visible within 15 minutes.
     pub moved: u64,
@@ -62,9 +64,10 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// Makes the hidden messages of events that match `wanted` visible when their retries are due, now that `written` (a
-/// request or the end of a pause) is in the SSM parameter. Returns `None` if `planned`, the number of messages to
-/// recall, is 0. If the recall fails, the error says that `written` remains in force.
+/// Shortens the visibility timeouts of the hidden messages whose events match `wanted`, so that each becomes visible
+/// when its retry is due. `written`, a request or the end of a pause, must already be in the SSM parameter. Returns
+/// `None` if `planned`, the number of messages to recall, is 0. If the recall fails, the error says that `written`
+/// remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -126,8 +129,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every execution environment of the handler has read an entry of the SSM parameter that was written at
-/// `at`. An environment that had not read the entry would hide a message again until its old due time.
+/// Waits until every execution environment of the handler has read the entry that was written to the SSM parameter at
+/// `at`. An environment that had not read the entry would hide a message again until the message's old due time.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -186,8 +189,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts a message under the outcome of SQS's response. Fails if SQS denied permission, or if the queue does not
-    /// exist.
+    /// Adds a message to the count for the outcome that SQS reported. Fails if SQS denied permission, or if the queue
+    /// does not exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

@@ -48,7 +48,7 @@ pub struct RequestEvents {
     /// A glob pattern for the error's type. `None` means any error.
     pub error: Option<String>,
     /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
-    /// request that cancels events by key also applies to their later failures.
+    /// request that cancels events by key also cancels an event that fails later, if the event has one of these keys.
     pub keys: Vec<String>,
     /// The reason for the request. `None` if the operator gave no reason.
     pub why: Option<String>,
@@ -57,7 +57,7 @@ pub struct RequestEvents {
 /// The plan for a [`RequestEvents`].
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestPlan {
-    /// The request as it was written. `None` in a plan.
+    /// The request as it was written to the SSM parameter; `None` while it is only planned.
     requested: Option<RequestInForce>,
     #[serde(flatten)]
     reach: Reach,
@@ -65,8 +65,8 @@ pub struct RequestPlan {
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// The outcome of making the messages of waiting events visible early. `None` in a plan, or if no message had to be
-    /// made visible early.
+    /// The outcome of the recall, which makes hidden messages visible early. `None` while the request is only planned,
+    /// or if no message had to be made visible early.
     result: Option<Recalled>,
     #[serde(skip)]
     target: PauseTarget,
@@ -251,7 +251,7 @@ pub fn read_within(text: &str) -> Result<Duration, String> {
     Err("must be at most 11h, so that the handler has checked every event before the request ends".into())
 }
 
-/// Validates a glob for error types.
+/// Validates a glob for error types, and returns it.
 ///
 /// # Errors
 ///
@@ -263,7 +263,7 @@ pub fn read_error(text: &str) -> Result<String, String> {
     read_text(text)
 }
 
-/// Validates the key of an event.
+/// Validates an event's key, and returns it.
 ///
 /// # Errors
 ///
@@ -321,8 +321,8 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
 }
 
 impl Plan for RequestPlan {
-    /// Identifies the plan by the events that the operator selected: their target, errors and keys. The number of
-    /// events is left out, because a request applies to all events that have failed so far.
+    /// Returns a text that identifies the plan. It consists of the target, errors and keys that the operator selected.
+    /// The number of events is left out, because a request applies to all events that have failed so far.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }

@@ -228,8 +228,9 @@ impl ResumePlan {
         ]))
     }
 
-    /// If the handler retries no events, says why. Otherwise, says how soon the handler checks the held events whose
-    /// messages the resume does not make visible early. Returns `None` if there are no such events.
+    /// Returns a sentence that says why the handler is not retrying any events or, if it is, how soon it checks the
+    /// held events whose messages the resume does not make visible early. Returns `None` if it is retrying events and
+    /// there are no such held events.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

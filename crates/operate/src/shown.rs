@@ -35,7 +35,7 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
 }
 
 /// Escapes the characters in JSON that serde_json leaves alone: DEL, U+0080 to U+009F, and those that change the
-/// direction of text. The JSON keeps its values.
+/// direction of text. The escaped JSON still parses to the same values.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {

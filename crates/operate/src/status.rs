@@ -174,8 +174,8 @@ impl Status {
         of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
     }
 
-    /// Returns the reason why no events are retried, or why it is unknown whether they are. `None` if events are
-    /// retried.
+    /// Returns the reason why no events are being retried, or why it is unknown whether any are. Returns `None` if
+    /// events are being retried.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))

@@ -72,11 +72,11 @@ pub enum LinesOf {
     All,
 }
 
-/// Finds an event in the logs, and reads its history.
+/// Finds the event with the id in `options` in the logs, and returns its history.
 ///
 /// # Errors
 ///
-/// Fails if no log line mentions the id, or if the handler's log cannot be read.
+/// Fails if no log line mentions that id, if the id belongs to several events, or if the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;
@@ -149,7 +149,7 @@ impl Trace {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
     }
 
-    /// The steps of the event, described in words.
+    /// The steps in the event's history, described in words.
     pub fn timeline(&self) -> Vec<Moment> {
         self.story.steps.iter().map(|step| self.moment(step)).collect()
     }

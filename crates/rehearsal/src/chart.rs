@@ -1,5 +1,6 @@
-//! Helpers for drawing pictures: colours, frames, lines and labels. Pictures are SVG, for pages and for files, and need
-//! neither scripts nor the network. On a page, each colour has a counterpart for dark mode.
+//! Helpers for drawing charts: colours, frames, lines and labels. A chart is an SVG image, which is embedded in a page
+//! or saved as a file, and needs neither scripts nor the network. On a page, each colour has a counterpart for dark
+//! mode.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -9,11 +10,11 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::axis::CountAxis;
 
 const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
-/// Colour of headings and titles.
+/// Colour for headings and titles.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-/// Colour of labels and notes.
+/// Colour for labels and notes.
 pub const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
-/// Colour of the grid lines behind a drawing.
+/// Colour for the grid lines behind a drawing.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
 // The colours are distinct even to readers with red-green colour blindness.
@@ -51,7 +52,7 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// Formats the colour for a light page, exactly as `plotters` does, so that the style sheet's rules match the
+    /// Formats the colour for the light theme, exactly as `plotters` does, so that the style sheet's rules match the
     /// colours in a chart.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
@@ -59,20 +60,20 @@ impl Colour {
     }
 }
 
-/// Returns the name of a chart's colour in the style sheet of the simulation report.
+/// Returns the name that the simulation report's style sheet uses for a chart colour.
 pub fn name_of(colour: RGBColor) -> &'static str {
     PALETTE.iter().find(|named| named.light == colour).expect("BUG: a colour outside the palette").name
 }
 
-/// Font of all text in charts.
+/// Font for all text in charts.
 pub const FONT: &str = "sans-serif";
 
-/// The surface on which a picture is drawn.
+/// The surface on which a chart is drawn.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Result of drawing. An error means that Comeback has a bug.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a picture and returns the SVG text. `size` is in pixels. Panics if `draw` fails, which only a bug can cause.
+/// Draws a chart and returns its SVG text. `size` is in pixels. Panics if `draw` fails, which only a bug can cause.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {
@@ -96,7 +97,7 @@ pub fn write(root: &Area<'_>, text: &str, style: TextStyle<'_>, at: (i32, i32)) 
     Ok(root.draw_text(text, &style, at)?)
 }
 
-/// Draws a picture's title, with lines of notes below it.
+/// Draws a chart's title, with lines of notes below it.
 pub fn header<'a>(
     root: &Area<'_>,
     title: &str,
@@ -110,7 +111,7 @@ pub fn header<'a>(
         .try_for_each(|(y, note)| write(root, note, style(14, MUTED, HPos::Left, VPos::Top), (24, y)))
 }
 
-/// The part of a picture between its axes.
+/// The plot area of a chart.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 /// Size of the labels beside the axes, in pixels. On a phone, where a page's charts are smaller, these labels are 9
@@ -133,12 +134,13 @@ pub struct Room {
 }
 
 impl Room {
-    /// The space around a plot on a page. The page's headings and legend are outside the picture.
+    /// The space around a plot on a page. The image of the plot contains neither headings nor a legend, because the
+    /// page adds them.
     pub const PAGE: Self = Self { top: 12, right: 16, left: 66, margin: 0 };
     /// Room for the labels below the plot.
     pub const BELOW: u32 = 46;
 
-    /// Returns the space around a plot in a picture that is written to a file. The header above the plot is `header`
+    /// Returns the space around a plot in an image that is saved as a file. The header above the plot is `header`
     /// pixels high.
     pub const fn below(header: u32) -> Self {
         Self { top: header, right: 24, left: 76, margin: 14 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// A setting as a parameter of the stack and as a property of the CDK construct.
+/// The name and value of a setting in two forms: as a parameter of the stack, and as a property of the CDK construct.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,

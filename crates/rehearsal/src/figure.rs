@@ -9,7 +9,7 @@ use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 /// Style sheet for a page with figures. It needs the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
-/// Size of a chart in pixels: small, so that its text stays readable on a phone.
+/// Size of a chart in pixels. It is small because a phone would scale a larger chart down until its text is unreadable.
 pub const SIZE: (u32, u32) = (420, 265);
 /// Size in pixels of a chart that is as wide as the page. On a phone, the chart scrolls.
 pub const WIDE: (u32, u32) = (1_200, 250);
@@ -143,7 +143,7 @@ impl Values {
     }
 }
 
-/// Draws a picture with the size [`SIZE`].
+/// Draws a picture whose size is [`SIZE`].
 pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     drawn_in(SIZE, draw)
 }

@@ -20,7 +20,7 @@ pub struct Moment {
     pub mark: Mark,
 }
 
-/// Kinds of marks in the picture of an event's life.
+/// Kinds of marks in the chart of an event's life.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
     /// An attempt failed.
@@ -31,7 +31,7 @@ pub enum Mark {
     Hid,
     /// The event was dead-lettered.
     DeadLettered,
-    /// A re-invocation, or a problem that left the message in the queue. The picture shows neither.
+    /// A re-invocation, or a problem that left the message in the queue. The chart of the event's life shows neither.
     Other,
 }
 
@@ -51,7 +51,7 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis. `size` is the picture's size in pixels. `line` is the time and the
+/// Draws an event's life on a logarithmic time axis. `size` is the chart's size in pixels. `line` is the time and the
 /// label of a vertical line to draw.
 pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);

@@ -224,9 +224,9 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
-/// Returns a `comeback plan` command for an outage and a rate in events per second. The command also draws a picture of
-/// the policies. The recovery time in the command is an example for readers to replace. `own_policy` holds the value of
-/// `--policies` and the function to plan for.
+/// Returns a `comeback plan` command for an outage and a rate in events per second. The command also draws a chart that
+/// compares the policies. The recovery time in the command is an example for readers to replace. `own_policy` holds the
+/// value of `--policies` and the function to plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
@@ -235,7 +235,8 @@ pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<
     command_line(["comeback", "plan"].into_iter().chain(goal).chain(own_policy).chain(["--plot", "."]))
 }
 
-/// Parses a share: `1%`, `0.5 %` or `0.01`. The range of the share is checked later, with the rest of the goal.
+/// Parses a share: `1%`, `0.5 %` or `0.01`. Whether the share is in the accepted range is checked later, with the rest
+/// of the goal.
 fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());

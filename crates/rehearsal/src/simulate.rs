@@ -1,4 +1,5 @@
-//! A simulated day of retries: its arguments, its figures, and the HTML report about it.
+//! The parts of `comeback simulate`: its arguments, the figures of a run and warnings about it, and the HTML report on
+//! the run.
 
 mod arguments;
 pub mod figures;

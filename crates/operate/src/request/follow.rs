@@ -36,7 +36,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reports the counts of retries and new failures to `say` whenever a count changes. Returns when all awaited
+    /// Calls `say` with the numbers of retries and new failures whenever one of them changes. Returns when all awaited
     /// retries have been made and have had time to fail, when the request has ended, or when the operator interrupts
     /// the watch.
     ///
@@ -90,7 +90,8 @@ impl Watch {
     }
 }
 
-/// The retries made since a request. Only the next retry of each awaited event counts.
+/// Counts of the retries made since a request. For each awaited event, only its first retry after the request is
+/// counted.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,

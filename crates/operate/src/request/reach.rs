@@ -20,7 +20,8 @@ pub struct Reach {
     pub found: u64,
     /// The number of events that the request affects, including those that would be retried just as soon without it.
     pub reached: u64,
-    /// The number of affected events whose messages become visible earlier.
+    /// The number of affected events whose messages become visible earlier than they would have without the request or
+    /// the end of the pause.
     pub recalled: u64,
     /// The longest time for which a message of an affected event would stay hidden if its visibility timeout were not
     /// changed.
@@ -33,13 +34,14 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// The number of seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// The number of events whose messages are left alone because an earlier request or pause end already applied to
-    /// them. The handler applies the new request when such a message becomes visible.
+    /// The number of events whose messages are left alone because an earlier request, or the end of a pause, already
+    /// applied to them. The handler applies the new request when such a message becomes visible.
     pub before: u64,
     /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
     /// within 15 minutes.
     pub moved: u64,
-    /// The number of events whose function requested a wait with `RetryAfter`. The request does not shorten this wait.
+    /// The number of events whose function asked for a wait with `RetryAfter`. The operator's request does not shorten
+    /// this wait.
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
@@ -58,7 +60,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Estimates which of the waiting events an entry (a request or the end of a pause) affects.
+    /// Estimates which waiting events are affected by `entry`: a request, or the end of a pause.
     pub fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, entry: Recall<'_>) -> Self {
         let mut reach = Self::default();
         let Ok(policies) = deployment.policies() else { return reach };
@@ -98,8 +100,8 @@ impl Reach {
         reach
     }
 
-    /// Describes how many hidden messages become visible earlier, and why the others do not. `due` says when such a
-    /// message becomes visible. `paused` is the reason given for events whose function is paused.
+    /// Describes how many hidden messages become visible earlier, and why the others do not. `due` says when each of
+    /// the former becomes visible. `paused` is the reason given for events whose function is paused.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -112,8 +114,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message under `why`, the reason why it does not become visible earlier. Returns true if `entry`, a
-    /// request or the end of a pause, does not change when the event is due.
+    /// Counts a message under `why`, the reason why it does not become visible earlier. Returns true if the event's due
+    /// time is unaffected by `entry`, which is a request or the end of a pause.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -176,8 +178,8 @@ impl Reach {
 }
 
 /// Estimates when the handler first checks the event after reading the request. The handler reads the request no later
-/// than `noticed`. If the log gives a time before `noticed`, the message may have been moved. The handler checks a
-/// moved message every 15 minutes until its retry is due, and does not log these checks.
+/// than `noticed`. If the next check that the log announces is before `noticed`, the message may have been moved. The
+/// handler checks a moved message every 15 minutes until its retry is due, and does not log these checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -211,8 +213,8 @@ mod tests {
         waits.take(&test_line(line));
     }
 
-    /// Estimates what a retry request would affect, given these waiting events and pauses. The handler reads the
-    /// request within 38 s.
+    /// Estimates what a retry request would affect, given these waiting events and pauses. The handler is assumed to
+    /// read the request within 38 s after it is written.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             kind: RequestKind::Retry,

@@ -1,4 +1,4 @@
-//! Withdraws requests that were made with `comeback retry` or `comeback cancel`, before they end.
+//! Withdraws requests made with `comeback retry` or `comeback cancel` that have not yet ended.
 
 use std::time::Duration;
 

@@ -21,8 +21,8 @@ use crate::text::{Text, Tone, quoted};
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// Returns a [`Fact`] for each topic that has something to show, followed by one for each part of the status that
-    /// could not be read.
+    /// Returns a [`Fact`] for each part of the status about which there is something to report, followed by one for
+    /// each part that could not be read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
             self.waiting(),

@@ -106,7 +106,7 @@ pub struct Invocation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "seen")]
 pub enum Report {
-    /// The log has the report.
+    /// The log of the function contains the invocation's `REPORT` line.
     #[serde(rename = "yes")]
     Seen {
         /// The time when Lambda wrote the report.
@@ -115,7 +115,8 @@ pub enum Report {
         /// status.
         status: Option<String>,
     },
-    /// The log has no report: the invocation has not ended yet, or its report has not arrived in the log.
+    /// The log contains no `REPORT` line for the invocation: it has not ended yet, or the line has not arrived in the
+    /// log.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.

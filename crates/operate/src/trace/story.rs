@@ -1,4 +1,4 @@
-//! Derives the steps of an event from the handler's log lines about the event.
+//! Reconstructs an event's history, step by step, from the handler's log lines about the event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
@@ -152,7 +152,7 @@ impl Timeline {
     }
 
     /// Adds a step for a failed attempt. Every log line about a message names the failed attempt, but only the first
-    /// line adds a step.
+    /// line about each attempt adds a step.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
         let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
@@ -199,8 +199,8 @@ impl Step {
         )
     }
 
-    /// The time between the retry's due time and its invocation. If a request brought the retry forward, this is the
-    /// time since the original due time.
+    /// Returns how long after its due time the retry was invoked. If a request brought the retry forward, the delay is
+    /// measured from the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
     }
 
-    /// The log has no earlier line about this retry.
+    /// A log line about a retry also tells of the failure before it, even if the log has no line about that failure.
     #[test]
     fn an_invocation_alone_tells_the_failure_before_it() {
         let story = story(vec![invokes(50, 3, 50)]);

@@ -99,7 +99,7 @@ impl From<WaitsFor> for Why {
 }
 
 impl Why {
-    /// The reason, in words for a table.
+    /// Returns the reason why the event waits, as a short phrase for a table.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Backoff => "backoff",
@@ -141,14 +141,14 @@ impl Waits {
         self.log.forget_before(since);
     }
 
-    /// Applies the current pauses, which may be newer than those in the log. `in_force` returns the state of a
-    /// function's pauses.
+    /// Applies the current pauses, which may be newer than those in the log, to the waiting events. `in_force` returns
+    /// the state of a function's pauses.
     pub fn apply_pauses(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Applies the current allow-list. `dead_letters` returns true for a function that is not on the list and whose
-    /// events the handler dead-letters.
+    /// Applies the current allow-list to the waiting events. `dead_letters` returns true for a function that is not on
+    /// the list and whose events the handler dead-letters.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -365,8 +365,8 @@ pub struct Group<'w> {
     pub not_allowed: u64,
     /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
-    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
-    /// was ignored.
+    /// The beginning of the error message of a `RetryAfter` that was ignored, and the reason why it was ignored. `None`
+    /// if no `RetryAfter` was ignored.
     #[serde(skip)]
     pub retry_after_ignored: Option<&'w str>,
 }

@@ -12,12 +12,12 @@ const LONGEST_PATTERN: usize = 1_024;
 /// same function, error and key, so a filter matches either all lines about a message or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingFilter {
-    /// The functions of the events. A name without a qualifier matches all versions and aliases. An empty list matches
-    /// every function.
+    /// The functions whose events are selected. A name without a qualifier matches all versions and aliases. If the
+    /// list is empty, the events of every function are selected.
     pub functions: Vec<FunctionName>,
     /// A glob pattern for the error's type, class name or simple name. `None` matches every event.
     pub error: Option<String>,
-    /// The keys of the events. An empty list matches every key.
+    /// The keys of the events to select. If the list is empty, events with any key are selected.
     pub keys: Vec<String>,
 }
 

@@ -34,7 +34,8 @@ pub enum State {
     DeadLettering,
     /// Events are waiting, and most of them have no error, because Lambda throttled the function or never ran it.
     Throttled,
-    /// Events are waiting, but in the last ten to fifteen minutes, far more events were retried than failed.
+    /// Events are waiting, but in the last ten to fifteen minutes there were more than twice as many retries as
+    /// failures.
     Recovering,
     /// The function is paused.
     Paused,

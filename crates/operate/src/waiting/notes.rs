@@ -17,7 +17,7 @@ use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::Reading;
 
 impl Reading {
-    /// Returns true if the log was read far enough back to find the last line about every waiting event.
+    /// Returns true if the log was read far enough back to find each waiting event's last line.
     pub(super) fn is_all_read(&self, now: Timestamp) -> bool {
         now.before(self.reach) >= self.since
     }

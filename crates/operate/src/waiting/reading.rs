@@ -52,7 +52,7 @@ pub struct Reading {
     pub(super) has_log: bool,
     /// The waiting events.
     pub waits: Waits,
-    /// The number of log lines about events that match the filter.
+    /// The number of log lines that match the filter; each line is about one event.
     pub(super) lines: u64,
     /// The number of log lines that this command cannot read because a newer version of the handler wrote them.
     pub(super) newer: u64,
@@ -72,8 +72,8 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Selects the log lines about events that match the filter, as far back as the longest possible wait. Receipt
-    /// handles are not kept.
+    /// Creates a scope that includes all log lines about events that match the filter, back to the longest time that an
+    /// event can wait. Receipt handles are not kept.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -336,8 +336,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// An update finds a line that arrives late in the log, if the line's timestamp is at most two minutes before the
-    /// previous read.
+    /// An update finds a line that reaches the log late, as long as the line's timestamp is at most two minutes before
+    /// the previous read.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

@@ -24,7 +24,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Adds up the counts of several five-minute periods.
+    /// Returns the total counts for several five-minute periods.
     pub fn sum<'s>(steps: impl IntoIterator<Item = &'s Self>) -> Self {
         steps.into_iter().fold(Self::default(), |sum, step| Self {
             failed: sum.failed + step.failed,
@@ -38,11 +38,11 @@ impl Step {
 /// the start of 1970. Lines of the handler's log may be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// The failures, retries and dead-letters of each function, by its ARN and then by the number of the five-minute
-    /// period.
+    /// The failures, retries and dead-letters of each function, by its ARN and then by the index of the five-minute
+    /// period since the start of 1970.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due at the start of each five-minute period, by the period's number. An event is
-    /// not counted until the handler has checked it.
+    /// For each five-minute period, keyed by its index since the start of 1970, the number of events that were due at
+    /// its start. An event is not counted until the handler has checked it.
     due: BTreeMap<u64, u64>,
 }
 

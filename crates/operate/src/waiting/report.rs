@@ -61,7 +61,8 @@ pub struct Report<'r> {
     /// A note on the errors of the waiting events, if the filter's error glob matches none of them; otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<Text>,
-    /// An error if the filter names functions that the handler does not retry.
+    /// The command's result: an error if the filter names functions that the handler does not retry and that no log
+    /// line mentions.
     #[serde(skip)]
     pub end: Result<(), Failure>,
     #[serde(skip)]

@@ -31,12 +31,12 @@ pub struct Returns<'w> {
     pub without_due: u64,
 }
 
-/// The number of a function's events that are due in each period.
+/// For one function, or for several combined, the number of events that are due in each of a sequence of time periods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
-    /// The ARN of the function. `None` for the entry that counts several functions together.
+    /// The ARN of the function. `None` for the entry that combines the counts of several functions.
     pub target: Option<&'w str>,
-    /// The number of events due in each period.
+    /// The number of events that are due in each time period, earliest period first.
     pub counts: Vec<u64>,
 }
 

@@ -49,8 +49,9 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// Returns the rows of a plan's table: the default policy, and the policies that no other policy beats on recovery
-/// time, retries and price. The fastest policy comes first. Each policy has its cells as text.
+/// Returns the rows of a plan's table, fastest policy first: the default policy, and each policy that no other policy
+/// beats. A policy beats another if it is no worse in recovery time, retries and price, and better in at least one of
+/// them. Each row is a policy and the text of its cells.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {

@@ -88,19 +88,20 @@ pub struct SimulationFlags {
     /// Number of events that reach the target [default: 1000]
     #[arg(long, value_name = "N")]
     events: Option<usize>,
-    /// Time over which events arrive, from the start [default: the length of the outage, or 1h if there is none]
+    /// Events arrive over this time, which begins at the start of the run [default: the length of the outage, or 1h if
+    /// there is none]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     arrival_spread: Option<Duration>,
     /// Target function, its share of the events and its own outage; repeatable [default: orders]
     #[arg(long = "target", value_name = "NAME[:SHARE][,outage=TIME]", value_parser = read_target)]
     targets: Vec<SimulatedTarget>,
-    /// Time from the start during which every invocation fails [default: 3h]
+    /// Length of the outage at the start of the run, during which every invocation fails [default: 3h]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     outage: Option<Duration>,
-    /// Share of invocations that fail after the outage, 0 to 1 [default: 0]
+    /// Share (0 to 1) of invocations that fail after the outage [default: 0]
     #[arg(long, value_name = "SHARE")]
     failure_rate: Option<f64>,
-    /// Share of events that always fail, 0 to 1 [default: 0]
+    /// Share (0 to 1) of events that always fail [default: 0]
     #[arg(long, value_name = "SHARE")]
     poison: Option<f64>,
     /// Switch between down and up during the outage, and stay in each state for this long
@@ -115,7 +116,7 @@ pub struct SimulationFlags {
     /// Make each failure request a wait of this length with RetryAfter; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
-    /// Run comeback retry this long after the start of the run, in whole seconds, to recall every waiting event
+    /// Run comeback retry this long after the simulation starts, to recall every waiting event; must be whole seconds
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_now: Option<Duration>,
     /// Spread the retries requested by --retry-now over this time; at most 11h [default: 10m]
@@ -151,13 +152,14 @@ pub struct SimulationFlags {
     /// Write an HTML page to share: charts, costs and limits of the run, and its recovery with each kind of jitter
     #[arg(long, value_name = "FILE.html", value_parser = flags::html)]
     pub report: Option<PathBuf>,
-    /// In the report, compare with a second policy. Give only the flags that differ, such as jitter=none,max-backoff=1h
+    /// In the report, compare the policy with a second one. Give only the flags that differ, such as
+    /// jitter=none,max-backoff=1h
     #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
     pub vs: Option<PolicyChanges>,
 }
 
 impl SimulationFlags {
-    /// Builds the scenario from the flags, except for its faults and operators. Does not check the scenario.
+    /// Builds the scenario from the flags, but adds no faults or operators to it. Does not check the scenario.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
@@ -189,8 +191,9 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags as arguments of the command that a report shows, without the seed and the CSV file. The
-    /// command must be the same wherever the report is written, so it always writes the report to the current folder.
+    /// Returns the given flags, except those for the seed and the CSV file, as arguments for the command that a report
+    /// shows. The command must be the same wherever the report is written, so it always writes the report to the
+    /// current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
@@ -230,11 +233,12 @@ pub struct FaultFlags {
     /// kind for 1 to 60 minutes at a time
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
-    /// Inject one fault at this rate, 0 to 1, throughout the run or from FROM until UNTIL; repeatable. With --chaos,
+    /// Inject one fault at this rate (0 to 1), throughout the run or from FROM until UNTIL; repeatable. With --chaos,
     /// this replaces the fault's rate. To list all faults, pass an unknown name
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read_fault)]
     faults: Vec<(Fault, Strikes)>,
-    /// Run this many seeds, starting at --seed, on all cores, and stop at the first that breaks an invariant
+    /// Run the simulation with this many seeds, starting at --seed, on all cores, and stop at the first seed that
+    /// breaks an invariant
     #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
 }
