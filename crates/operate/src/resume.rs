@@ -228,9 +228,8 @@ impl ResumePlan {
         ]))
     }
 
-    /// Returns a sentence that says why the handler is not retrying any events or, if it is, how soon it checks the
-    /// held events whose messages the resume does not make visible early. Returns `None` if it is retrying events and
-    /// there are no such held events.
+    /// Returns the reason why the handler is not retrying any events. If it is retrying events, returns how soon it
+    /// checks the held events whose messages the resume does not make visible early, or `None` if there are none.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

@@ -72,11 +72,11 @@ pub enum LinesOf {
     All,
 }
 
-/// Finds the event with the id in `options` in the logs, and returns its history.
+/// Searches the logs for the event that `options.id` identifies, and returns its history.
 ///
 /// # Errors
 ///
-/// Fails if no log line mentions that id, if the id belongs to several events, or if the handler's log cannot be read.
+/// Fails if no log line mentions the id, if the id belongs to several events, or if the handler's log cannot be read.
 pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
     let now = operator.now();
     let deployment = operator.deployment().await?;

@@ -199,7 +199,7 @@ impl Step {
         )
     }
 
-    /// Returns how long after its due time the retry was invoked. If a request brought the retry forward, the delay is
+    /// Returns how long after its due time the retry was made. If a request brought the retry forward, the delay is
     /// measured from the original due time.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))

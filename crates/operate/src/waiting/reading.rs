@@ -72,8 +72,8 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Creates a scope that includes all log lines about events that match the filter, back to the longest time that an
-    /// event can wait. Receipt handles are not kept.
+    /// Creates a scope for reading the log lines about events that match the filter. It reaches back as far as an event
+    /// can wait, and does not keep receipt handles.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }

@@ -31,7 +31,7 @@ pub struct Returns<'w> {
     pub without_due: u64,
 }
 
-/// For one function, or for several combined, the number of events that are due in each of a sequence of time periods.
+/// For one function, or for several combined, the numbers of events that are due in successive time periods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
     /// The ARN of the function. `None` for the entry that combines the counts of several functions.
