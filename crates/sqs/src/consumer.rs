@@ -1,4 +1,4 @@
-//! Processes a batch: chooses the records to start, and decides the outcome of each message.
+//! Processes a batch: chooses the records to process next, and decides the outcome of each message.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -30,8 +30,8 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// Time before the function's timeout in which the consumer does not begin to process another record. The actual
 /// reserve is at most a tenth of the time that is left when the batch starts.
 const RESERVE: Duration = Duration::from_secs(5);
-/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If a call outlasted the function,
-/// Lambda would deliver the whole batch again, including the records that succeeded.
+/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If the function timed out during a
+/// call, Lambda would deliver the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
@@ -314,7 +314,7 @@ where
         }
     }
 
-    /// Returns true if there is time to start another record. The first record always starts.
+    /// Returns true if there is time to begin processing another record. The first record is always processed.
     fn has_time(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
@@ -413,8 +413,8 @@ where
         within(time, self.shared.sqs.send(url, dead_letter)).await
     }
 
-    /// Hides the failed messages until they are due. A message that cannot be hidden returns after the queue's own
-    /// visibility timeout.
+    /// Hides the failed messages until they are due. A message that cannot be hidden becomes visible again after the
+    /// queue's own visibility timeout.
     async fn hide(&self, messages: &[ReceivedMessage]) {
         let url = queue_url(&self.queue_arn);
         let failed: Vec<&ReceivedMessage> =
@@ -434,7 +434,7 @@ where
         }
     }
 
-    /// Deletes the messages that succeeded, as the event source mapping does at the end of a batch.
+    /// Deletes the messages that were processed successfully, as the event source mapping does at the end of a batch.
     async fn delete(&self, messages: &[ReceivedMessage]) {
         let url = queue_url(&self.queue_arn);
         let settled: Vec<&ReceivedMessage> =

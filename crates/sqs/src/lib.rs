@@ -31,7 +31,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `consumer` | [`consumer()`] and the batch: the records to process, and the outcome of each |
-//! | `policy` | [`Options`], checked; the time when a message returns, or the reason why it gets no retry |
+//! | `policy` | the validated [`Options`], and whether and when a failed message becomes visible again |
 //! | `dead_letter` | the dead-letter's format, and the original message in a dead-letter that was moved back |
 //! | `calls` | the calls to SQS |
 //! | `line` | the log |

@@ -3,9 +3,9 @@
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line of the consumer's log. The fields shared with the engine's `LogLine` have the same names, types and meanings.
+/// A line in the consumer's log. The fields shared with the engine's `LogLine` have the same names, types and meanings.
 /// Unlike `LogLine`, this line has an error message, but it lacks the fields that only the retry handler can fill: the
-/// event's key, first failure and visibility timeout.
+/// event's key, the time of its first failure, and the visibility timeout that the handler set.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,

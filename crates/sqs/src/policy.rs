@@ -20,7 +20,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Number of equal steps into which the range of a jitter is divided. The jitter is added to the wait that a
+/// Number of equal steps into which the range of the jitter is divided. The jitter is added to the wait that a
 /// `RetryAfter` requests, and is up to a tenth of that wait, so that messages do not all become visible at the same
 /// time.
 const PARTS: u64 = 1_000_000;

@@ -16,7 +16,7 @@ use crate::simulate::warnings::warnings;
 
 /// Results of two policies side by side. If both policies are the same, there is only one run.
 pub struct Beside {
-    /// Description of the scenario in one line.
+    /// One-line description of the scenario.
     pub headline: String,
     /// Warnings about the first policy's run.
     pub warnings: Vec<String>,

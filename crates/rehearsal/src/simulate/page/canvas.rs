@@ -12,12 +12,12 @@ use crate::simulate::figures::clock;
 
 /// Start of a logarithmic axis for counts. It is below 1, so that counts of 0 and 1 look different.
 pub(super) const FLOOR: f64 = 0.8;
-/// Maximum number of points that a chart can show separately.
+/// Maximum number of points that a chart has room to show.
 const POINTS: usize = 300;
-/// Possible numbers of minutes that each point on a chart covers.
+/// The number of minutes that each point on a chart covers is one of these, or more if the run is very long.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
-/// Combines a run's minutes into points that a chart can show separately.
+/// Groups the per-minute values of a run into points, no more than a chart has room to show.
 pub(super) struct OverTime {
     /// Number of minutes of the run that each point on a chart covers.
     pub(super) step: usize,

@@ -1,4 +1,4 @@
-//! Chart of the queue's depth in the simulation report.
+//! Draws the simulation report's chart of the queue's depth.
 
 use std::iter::once;
 
@@ -15,7 +15,7 @@ use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
 
-/// One of the counts of messages that make up the queue's depth.
+/// One of the message counts that add up to the queue's depth.
 struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,

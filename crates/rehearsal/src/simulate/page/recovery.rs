@@ -1,4 +1,4 @@
-//! Chart of the recovery after the outage, in the simulation report.
+//! Draws the simulation report's chart of the recovery after the outage.
 
 use comeback_engine::Jitter;
 use comeback_operate::durations;
@@ -12,7 +12,7 @@ use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
 use crate::simulate::figures::time;
 use crate::simulate::page::runs::Side;
 
-/// Number of steps in which a line is drawn. More steps would not be visible.
+/// Number of points through which each line is drawn. More points would make no visible difference.
 const POINTS: usize = 200;
 /// Number of parts into which the time axis is divided. While the pointer is over a part, the chart shows the values of
 /// that part.
@@ -37,10 +37,10 @@ pub(super) struct Recovery<'a> {
 /// Colours for the runs that differ from the simulated policy's run only in their jitter.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw. The simulated policy's run comes first, followed by any runs with other kinds of jitter.
-/// If there are any, all of these runs are named after their jitter; otherwise, the first run is named after its
-/// policy. If a compared policy differs only in its jitter, its run is already among these runs, and takes that
-/// policy's colour. If not, its run is added at the end and named after that policy.
+/// Returns the runs to draw: first the simulated policy's run, then the runs in `jitters`, which use the same policy
+/// with other kinds of jitter. If `jitters` is empty, the first run is named after its policy; otherwise, each of these
+/// runs is named after its jitter. If one of the runs in `jitters` has exactly the settings of a compared policy, it is
+/// drawn in that policy's colour. Otherwise, the compared policy's own run comes last, and is named after that policy.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);

@@ -13,7 +13,7 @@ use crate::figure::{Key, Table};
 use crate::flags::{PolicyFlags, variable};
 use crate::schedule::of_few_events;
 
-/// All runs of a simulation report: the same events under several policies.
+/// The runs that a simulation report covers: the same events under several policies.
 pub struct Runs {
     /// The run under the given policy and, if the report compares two policies, the run under the second policy.
     pub(super) sides: Vec<Side>,

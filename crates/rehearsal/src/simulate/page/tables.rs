@@ -1,4 +1,5 @@
-//! The tiles and tables in the simulation report, and the sentences about how many events would wait.
+//! The tiles and tables in the simulation report, and the sentences about how many events would be waiting if the
+//! target stayed down.
 
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};

@@ -1,4 +1,4 @@
-//! Charts that show the retries and the recovery for each target, for a run with several targets.
+//! Charts that show each target's retries and recovery, for a run with several targets.
 
 use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Scenario, Summary, TargetFigures};
