@@ -22,7 +22,7 @@ use crate::event::EventNumber;
 
 /// The queue's visibility timeout. It applies to a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
-/// Longest visibility timeout that the handler sets for a message of a paused function.
+/// Longest visibility timeout that the handler sets for a message whose function is paused.
 const HOLD: Duration = Duration::from_secs(1_344);
 /// Unit of visibility timeouts: SQS accepts only whole seconds, so a wait is rounded up.
 const SECOND: Duration = Duration::from_secs(1);

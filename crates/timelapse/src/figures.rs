@@ -96,9 +96,9 @@ pub struct Summary {
     pub virtual_seconds: u64,
     /// Number of events that an invocation of the target handled successfully.
     pub delivered: usize,
-    /// Number of dead-lettered events, by reason. Two of the reasons do not come from the handler: with
-    /// `max_receive_count`, SQS itself moved the message to the dead-letter queue; with `expired`, SQS deleted the
-    /// message after 14 days.
+    /// Number of dead-lettered events, by reason. Two of the reasons do not come from the handler: `max_receive_count`
+    /// means that SQS itself moved the message to the dead-letter queue, and `expired` that SQS deleted the message
+    /// after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Number of events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
@@ -253,8 +253,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Computes the figures for the events of the targets that `is_counted` selects by their index. Also returns the
-    /// number of arrived events with 0 retries, with 1 retry, and so on.
+    /// Computes the figures for the events of the targets that `is_counted` selects by index. Also returns how many of
+    /// the arrived events had 0 retries, 1 retry, and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,
@@ -316,7 +316,8 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Computes the percentiles by nearest rank, so that each is one of the values. `None` if there are no values.
+    /// Computes the percentiles by the nearest-rank method, so that each is one of the values. `None` if there are no
+    /// values.
     ///
     /// ```
     /// use comeback_timelapse::Percentiles;
@@ -331,7 +332,8 @@ impl Percentiles {
     }
 }
 
-/// Returns a percentile of sorted values by nearest rank; `None` if there are no values.
+/// Returns a percentile of the values, which must be sorted, by the nearest-rank method. Returns `None` if there are no
+/// values.
 pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }

@@ -19,9 +19,10 @@ pub(crate) struct Mapping<B> {
     /// The batch and the poller of each running invocation of the handler. The batch is `None` once the handler has
     /// taken it. The poller's index is `None` if Lambda added the poller under load.
     under_way: Slab<(Option<B>, Option<usize>)>,
-    /// Records of earlier batches, kept so that their buffers can be reused.
+    /// Records from earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// Time at which each poller of a quiet queue began to poll; `None` while the handler works on the poller's batch.
+    /// Time at which each poller for a quiet queue began to poll; `None` while the handler works on a batch from the
+    /// poller.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -40,8 +41,8 @@ impl<B> Mapping<B> {
         self.under_way.len()
     }
 
-    /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the batch's
-    /// poller made before it received the batch.
+    /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the poller made
+    /// before it received the batch.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The batch comes from the poller that has been polling the longest. If all pollers are busy, it comes from one
         // that Lambda added under load.
@@ -54,20 +55,20 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Removes and returns a batch's content. The batch's poller stays busy.
+    /// Removes and returns a batch's content. The poller that received the batch stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
 
-    /// Frees the poller of a batch whose handler has responded or has been stopped.
+    /// Frees the poller that received a batch, after the handler has responded or has been stopped.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
         if let Some(poller) = self.under_way.remove(key).1 {
             self.looking_since[poller] = Some(now);
         }
     }
 
-    /// Counts the empty polls that the pollers of a quiet queue have made since they began to poll. Busy pollers are
-    /// not counted.
+    /// Returns the number of empty polls that idle pollers have made since they began to poll. Empty polls by pollers
+    /// that are now busy are not counted.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }

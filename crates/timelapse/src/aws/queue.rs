@@ -18,7 +18,7 @@ pub const IN_FLIGHT_LIMIT: usize = 120_000;
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// Longest visibility timeout of a received message. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Retention of a message, counted from when it was sent. This is SQS's maximum.
+/// Retention period for a message, counted from when it was sent. 14 days is SQS's maximum.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// A queue's settings. The defaults are those in `template.yaml`.

@@ -12,14 +12,15 @@ use super::pauses::{Failed, KnownPauses};
 use super::{HOLD, SECOND};
 use crate::event::EventNumber;
 
-/// Longest visibility timeout after a first receive: 12 hours less 30 s. SQS counts the 12 hours from the receive.
+/// Longest visibility timeout that can be set after a message's first receive: 12 hours less 30 s. SQS counts the 12
+/// hours from the receive.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout after a message's second or later receive. It is 1,230 s shorter than after the first
-/// receive, because a throttled poller may have held the message for that long.
+/// Longest visibility timeout after a message's second or later receive. It is 1,230 s shorter than the longest one
+/// after the first receive, because a throttled poller may have held the message for that long.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message: half a day less than the queue's retention period of 14 days.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// Visibility timeouts that are allowed after a re-invocation that got no response.
+/// Range of visibility timeouts allowed after an `Invoke` call that got no response.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
 /// Time that the handler waits for the response to an `Invoke` call.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
@@ -63,7 +64,7 @@ pub(super) struct Handling<'a> {
     pub(super) first_failure: Timestamp,
     pub(super) known: &'a KnownPauses,
     pub(super) policy: &'a Policy,
-    /// Longest time between two reads of the pauses by one environment.
+    /// Longest time between two consecutive attempts by one environment to read the pauses.
     pub(super) between_reads: Duration,
 }
 
@@ -121,7 +122,8 @@ impl Handling<'_> {
         self.now > end || end.since(start) < 2 * self.last_retry()
     }
 
-    /// Returns the due times that the target's `RetryAfter` allows, if the policy honors it; otherwise `None`.
+    /// Returns the range of due times that the target's `RetryAfter` allows, or `None` if there is no `RetryAfter` or
+    /// the policy does not honor it.
     fn asked(&self) -> Option<Window> {
         let asked = self.seen.origin.window(self.seen.first_sent);
         asked.filter(|_| self.policy.settings().directives)
@@ -189,8 +191,8 @@ impl Handling<'_> {
         }
     }
 
-    /// Returns true if the handler may keep the message for `wait` for a reason other than its backoff: an earlier call
-    /// failed, the function is paused, or the handler has never read the pauses.
+    /// Returns true if a reason other than the backoff allows the handler to make the message wait for `wait`: an
+    /// earlier call failed, the function is paused, or the handler has never read the pauses.
     pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
         self.is_held(wait) || self.longest_keep(wait).is_some()
     }
@@ -234,9 +236,9 @@ impl Handling<'_> {
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the visibility timeouts that are allowed after a call that failed or got no response. After a failed
-    /// call, the longest is min(3,600, 2^receive count) seconds. After a re-invocation that got no response, the range
-    /// is one to two hours, or less to leave time for a last retry.
+    /// Returns the range of visibility timeouts that is allowed after a call that failed or got no response. After a
+    /// failed call, the range ends at min(3,600, 2^receive count) seconds. After a re-invocation that got no response,
+    /// the range is one to two hours, or less to leave time for a last retry.
     pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure()),

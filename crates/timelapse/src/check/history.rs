@@ -1,5 +1,5 @@
-//! The oracle's record of each message: its waits, its moves, and whether it has been settled (re-invoked,
-//! dead-lettered or moved).
+//! The oracle's record of each message: its waits, its moves, and whether it has been settled (retried, dead-lettered
+//! or moved).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -45,8 +45,8 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// Returns the retry's earliest and latest due time if the target requested a wait with `RetryAfter`; otherwise
-    /// `None`. If the record has no timestamp, the requested wait is counted from `first_sent`.
+    /// Returns the earliest and latest times at which the retry can be due if the target requested a wait with
+    /// `RetryAfter`; otherwise `None`. If the record has no timestamp, the requested wait is counted from `first_sent`.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
@@ -75,8 +75,8 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// What the checks of a run record about a message. The simulated queue keeps this data with the message, but never
-/// reads it.
+/// Data that the checks record about a message. The simulated queue keeps this data with the message, but never reads
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -124,8 +124,8 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records how many policy changes apply to the handler that received the message. If the previous handler had
-    /// different policies, the message's wait may change or end earlier.
+    /// Records that a handler received the message after this many policy changes. If the policies have changed since a
+    /// handler last received the message, the message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -171,9 +171,9 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// How many times each message was re-invoked, dead-lettered or moved, and how many repetitions are allowed because
-    /// of faults. Messages without an allowed repetition have no entry; `MessageHistory::settled` is enough for them.
-    /// An entry outlives its message, because a handler may still be working on the message.
+    /// How many times each message was retried, dead-lettered or moved, and how many repetitions are allowed because of
+    /// faults. Messages with no allowed repetitions have no entry; `MessageHistory::settled` is enough for them. An
+    /// entry outlives its message, because a handler may still be working on the message.
     excused: HashMap<Id, Excused>,
 }
 
@@ -200,14 +200,14 @@ impl MessageHistories {
         self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
     }
 
-    /// Because of a fault, allows one further re-invocation, dead-letter or move of a message.
+    /// Excuses the effect of a fault: the message may be retried, dead-lettered or moved once more.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|history| history.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message was re-invoked, dead-lettered or moved. Returns how many times this has happened to the
+    /// Records that a message was retried, dead-lettered or moved. Returns how many times this has happened to the
     /// message, and how many repetitions are allowed because of faults.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));

@@ -25,7 +25,7 @@ const LARGEST_MESSAGE: usize = 1_048_576;
 /// Allowance for the growth of the invocation record from one failure to the next, in bytes. The envelope is not
 /// included.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Maximum size of an envelope, in bytes.
+/// Maximum number of bytes that an envelope adds to its payload.
 const ENVELOPE: usize = 256;
 /// Minimum time that SQS must keep a message after a handler has processed it. Equals the longest possible backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
@@ -80,8 +80,8 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// Checks that a re-invocation comes before the event reaches `MAX_AGE`, and that its envelope has the right time of
-/// the event's first failure. `claimed` is the time in the envelope.
+/// Checks that a re-invocation happens before the event reaches `MAX_AGE`, and that the envelope gives the correct time
+/// for the event's first failure. `claimed` is the time in the envelope.
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -118,8 +118,8 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`. `None` means that a request lacked the event's exact payload, and gives an error that
-/// quotes the request from `sent`.
+/// Returns the value in `found`. If it is `None`, a request lacked the event's exact payload, and the function returns
+/// an error that quotes the request from `sent`.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -203,15 +203,15 @@ pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Chec
 }
 
 /// Checks that no handler processed a message in the 12 hours before it expired. `seen` is the time at which a handler
-/// last processed it. `is_cut` is true if a fault ended the message's retention early.
+/// last processed it. `is_cut` is true if a fault ended the message's retention period early.
 pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("expired; a handler decided about it at {seen}")
     })
 }
 
-/// Checks that no handler processed a message in the 12 hours before SQS removed it after 1,000 receives. The arguments
-/// are the same as for [`none_expires`].
+/// Checks that, if SQS removed a message because of its 1,000 receives, no handler had processed the message in the
+/// previous 12 hours. The arguments are the same as for [`none_expires`].
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
@@ -289,7 +289,7 @@ pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) 
     Ok(())
 }
 
-/// Always fails: no fault and no other operator explains the failed command.
+/// Always fails. Called when neither a fault nor another operator's change explains why a command failed.
 pub(super) fn working_commands(failed: String) -> Checked {
     Invariant::WorkingCommands.check(None, false, || failed)
 }

@@ -41,16 +41,16 @@ pub(crate) struct Ledger {
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
-/// Counts of the faults that struck in a run, and of the duplicates that they caused.
+/// Counts of the faults that occurred in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
     /// Number of times that each of the run's faults struck, by the fault's name. 0 for a fault that never struck.
     pub struck: BTreeMap<&'static str, u64>,
-    /// Re-invocations of a message that had already been re-invoked or dead-lettered.
+    /// Number of re-invocations for a message that had already been retried or dead-lettered.
     pub duplicate_retries: u64,
-    /// Dead-letters of a message that had already been re-invoked or dead-lettered.
+    /// Number of dead-letters for a message that had already been retried or dead-lettered.
     pub duplicate_dead_letters: u64,
-    /// Moved copies of a message that had already been re-invoked, dead-lettered or moved.
+    /// Number of moved copies of a message that had already been retried, dead-lettered or moved.
     pub duplicate_moves: u64,
 }
 
@@ -84,8 +84,8 @@ impl Ledger {
         life
     }
 
-    /// Records a re-invocation of the event with this attempt number. If faults have split the event into several
-    /// chains of retries, the ledger keeps the highest attempt number of all chains.
+    /// Records that the event was retried with this attempt number. If faults have split the event into several chains
+    /// of retries, the ledger keeps the highest attempt number among all chains.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);

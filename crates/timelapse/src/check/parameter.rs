@@ -24,7 +24,7 @@ const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 /// The parsed pauses parameter. Requests that cannot be parsed are left out, because handlers ignore them.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The pauses, ordered by their start.
+    /// The pauses, ordered by start time.
     pub(super) pauses: Vec<WrittenPause>,
     /// The operators' requests: first those to retry events, then those to cancel events.
     pub(super) requests: Vec<WrittenRequest>,
@@ -100,9 +100,10 @@ impl Document {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Checks that this version of the parameter keeps each entry of the earlier version `before` that still has an
-    /// effect and is older than `SETTLES`, and that it does not undo such an entry. Withdrawn requests and ended pauses
-    /// may be missing if the parameter has no room for them.
+    /// Checks that this version of the parameter keeps the entries of the earlier version `before`: none is missing, no
+    /// ended pause is open again, and no withdrawn request is in force again. Entries that are newer than `SETTLES` or
+    /// no longer have an effect are not checked. Withdrawn requests and ended pauses may be missing if the parameter
+    /// has no room for them.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
@@ -139,8 +140,8 @@ impl Document {
         }
     }
 
-    /// Returns true if a pause covers the whole of `pause`, or if `pause` is too new or too old to matter. Ended pauses
-    /// may have been merged.
+    /// Returns true if a pause in this value covers all of `pause`, or if `pause` is too new or too old to matter. The
+    /// covering pause may be longer, because ended pauses can be merged.
     fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let settled = now.before(SETTLES).as_secs();
         let end = pause.until.unwrap_or(settled).min(settled);

@@ -10,13 +10,13 @@ use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two attempts by one environment to read the pauses. The handler's interval is 30 s, or 0.3 s
-/// for each possible environment if that is longer. The limit is a quarter longer than the interval.
+/// Longest time between two consecutive attempts by one environment to read the pauses. The handler's interval is 30 s,
+/// or 0.3 s for each possible environment if that is longer. The limit is a quarter longer than the interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 
-/// Returns the longest time between two attempts by one environment to read the pauses, if at most `environments`
-/// environments exist.
+/// Returns the longest time between two consecutive attempts by one environment to read the pauses, if at most
+/// `environments` environments exist.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
@@ -84,7 +84,7 @@ impl KnownPauses {
         Self { document: Some(Arc::default()), texts: 0 }
     }
 
-    /// Returns the pauses of the run's functions, ordered by their start.
+    /// Returns the pauses that apply to the run's functions, ordered by start time.
     fn pauses(&self) -> impl Iterator<Item = &WrittenPause> {
         let pauses = self.document.iter().flat_map(|document| &document.pauses);
         pauses.filter(|pause| covers(&pause.target))
@@ -106,8 +106,8 @@ impl KnownPauses {
     }
 
     /// Returns the time at which an event becomes too old, as far as is known at `now`. Paused time does not count
-    /// toward `max_age`. It begins with the pause, and ends one `HOLD` after the handler learns that the pause has
-    /// ended, which may be up to `between_reads` after the end.
+    /// toward `max_age`. Paused time begins when the pause begins, and ends one `HOLD` after the handler learns that
+    /// the pause has ended, which may be up to `between_reads` after the end.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,

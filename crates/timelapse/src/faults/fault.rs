@@ -106,8 +106,8 @@ faults! {
     MoveThrottled = "move_throttled", 0.1, Exceeded;
     /// SQS executes a `SendMessageBatch` call to the retry queue, but the response is lost. The rate is per call.
     MoveLost = "move_lost", 0.03, Exceeded;
-    /// The handler crashes as soon as it has moved messages of a batch. The rate is per batch. The fault strikes only
-    /// batches with moves.
+    /// The handler crashes right after it has moved messages from a batch. The rate is per batch. The fault strikes
+    /// only batches from which messages are moved.
     HandlerDiedAfterMove = "handler_died_after_move", 0.01, Full;
     /// The event source mapping's `DeleteMessageBatch` call for a batch has no effect. The rate is per batch.
     DeleteLost = "delete_lost", 0.005, Full;
@@ -131,8 +131,9 @@ faults! {
     PausesGarbled = "pauses_garbled", 0.05, Kept;
     /// A read of the pauses returns the value that the parameter had ten minutes earlier. The rate is per read.
     PausesStale = "pauses_stale", 0.05, Kept;
-    /// The retention of a sent message ends within 12 hours, and its event counts as `expired`. The rate is per message
-    /// sent. Not part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent this loss.
+    /// A sent message reaches the end of its retention period within 12 hours, and its event counts as `expired`. The
+    /// rate is per message sent. Not part of [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent
+    /// this loss.
     RetentionEnded = "retention_ended", 0.0, Exceeded;
 }
 

@@ -65,7 +65,8 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Numbers of digits in hostile numbers. 900,000 digits are nearly a megabyte.
+/// Lengths, in digits, of the very long numbers that the fault writes into hostile messages. 900,000 digits are nearly
+/// a megabyte.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;

@@ -19,9 +19,10 @@ const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 /// Price per GB of log data ingested into CloudWatch Logs, in US dollars.
 const LOGS_GB: f64 = 0.50;
 
-/// Bytes in the handler's log line about a message: its ids, the target's ARN, the decision, its times and the error.
+/// The length, in bytes, of the line that the handler logs for a message. The line contains the message's ids and
+/// times, the target's ARN, the decision and the error.
 const DECISION_LINE: u64 = 430;
-/// Bytes in Lambda's START, END and REPORT log lines for an invocation: 70, 52 and 150.
+/// The total length, in bytes, of Lambda's START, END and REPORT log lines for an invocation: 70, 52 and 150.
 const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
@@ -46,7 +47,7 @@ texts! {
     ReceiveMessage = "sqs:ReceiveMessage",
     /// The handler hides messages.
     ChangeMessageVisibilityBatch = "sqs:ChangeMessageVisibilityBatch",
-    /// The event source mapping deletes the settled messages of a batch.
+    /// The event source mapping deletes the messages in a batch that the handler did not report as failed.
     DeleteMessageBatch = "sqs:DeleteMessageBatch",
     /// The handler sends dead-letters.
     SendMessageBatch = "sqs:SendMessageBatch",

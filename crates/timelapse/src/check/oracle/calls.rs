@@ -241,14 +241,14 @@ impl Oracle {
         self.histories.change(copy, |history| history.forget(now));
     }
 
-    /// Records that the handler gets no response to a move whose copy was accepted.
+    /// Records that a move's copy was accepted, but that the handler got no response.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.histories.excuse(self.message(position).entry);
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Records that AWS accepted a re-invocation, a dead-letter or a copy of the message. Returns true if AWS had
-    /// already accepted one for the same message.
+    /// Records that AWS accepted a call that settles the message: one that re-invokes the function for it, dead-letters
+    /// it or sends a copy of it. Returns true if AWS had already accepted such a call for the same message.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
@@ -270,7 +270,7 @@ pub(in crate::check) fn hidden_within(
     longest_wait(handling, hidden_for, latest)
 }
 
-/// Checks that the handler may retry the event with this envelope.
+/// Checks that the handler may retry the event with `claim` as the metadata in the new envelope.
 pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
     let failed = handling.failed(claim.origin_request_id.as_deref());
     attempts_by_one(handling, claim.attempt)?;

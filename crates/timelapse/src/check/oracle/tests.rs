@@ -88,8 +88,8 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Requests to hide the message before a re-invocation. SQS refuses the request, so the message becomes visible
-    /// again after the queue's own visibility timeout.
+    /// Asks SQS to hide the message before a re-invocation. SQS refuses, so the message becomes visible again after the
+    /// queue's own visibility timeout.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
