@@ -1,5 +1,5 @@
-//! Simulates retries in fast motion. SQS, Lambda and the event source mapping run on a virtual clock, and drive the
-//! retry handler's own code, `comeback_engine::Environment`.
+//! Simulates retries faster than real time. SQS, Lambda and the event source mapping run on a virtual clock, and drive
+//! the retry handler's own code, `comeback_engine::Environment`.
 //!
 //! ```
 //! use comeback_engine::{Policies, Policy, Settings};
@@ -22,7 +22,7 @@
 //! | `aws` | SQS, the event source mapping and Lambda |
 //! | `check` | the [`Invariant`]s of every run; the oracle that checks them |
 //! | `faults` | [`Fault`]s, their rates and their windows |
-//! | `account`, `rehearsal` | the handler's access to AWS; [`rehearse`]: one batch on an AWS that accepts everything |
+//! | `account`, `rehearsal` | the handler's access to AWS; [`rehearse`]: one batch, with every AWS call accepted |
 //! | `scenario`, `targets`, `operators`, `event` | the input to a run: its settings, functions, operators and events |
 //! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |

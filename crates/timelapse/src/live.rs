@@ -87,7 +87,7 @@ pub struct LiveFunction {
     pub payload: fn(u64) -> String,
     /// Run time of an invocation.
     pub run_time: Duration,
-    /// Defect of the function; `None` if the function works.
+    /// The defect in the function; `None` if the function works.
     pub defect: Option<Defect>,
 }
 
@@ -135,7 +135,8 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// The function never ran for the event. Lambda discarded the event as too old before any concurrency was free.
+    /// The function never ran for the event: no concurrency became available before the event exceeded its maximum age,
+    /// so Lambda discarded it.
     NotRun,
 }
 
@@ -213,8 +214,8 @@ impl Live {
         self.idle.clear();
     }
 
-    /// Adds an asynchronous invocation by another caller. Lambda has already accepted the invocation under this request
-    /// id. Does nothing if the deployment does not contain the function, or if the id is not a UUID.
+    /// Adds an asynchronous invocation by a caller other than the handler. Lambda has already accepted the invocation
+    /// under this request id. Does nothing if the deployment does not contain the function, or if the id is not a UUID.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
         if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
             self.start(function, payload, request_id);

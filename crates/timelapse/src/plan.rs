@@ -39,7 +39,7 @@ pub struct Plan {
     pub grid: Vec<Candidate>,
 }
 
-/// A reason why no policy in the grid meets the goal, with an example.
+/// A reason why no policy in the grid meets the goal, with an example of a policy that fails for this reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
     /// The obstacle that keeps policies from meeting the goal.

@@ -1,5 +1,5 @@
-//! Runs the retry handler for one batch on a simulated AWS that accepts everything, and records every call that the
-//! handler makes.
+//! Runs the retry handler on one batch, against a simulated AWS that accepts every call, and records the handler's
+//! calls.
 
 use comeback_engine::{
     Attribute, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, InFlightCount, Move,

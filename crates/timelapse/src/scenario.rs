@@ -18,11 +18,11 @@ use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// Range of the waits that a target may request. The maximum is SQS's longest retention period.
+/// Accepted range for the waits that a target may request. The maximum is SQS's longest retention period.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Largest payload, in bytes. An invocation record has up to 2 KiB besides the payload. Lambda drops a record of more
-/// than 1 MiB, which is SQS's limit.
+/// Largest payload, in bytes. An invocation record contains up to 2 KiB in addition to the payload. Lambda drops a
+/// record that is larger than 1 MiB, which is SQS's limit.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
 /// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a 24-hour
@@ -40,9 +40,9 @@ pub struct Scenario {
     /// Duration of the outage, counted from the start of the run. Every invocation that begins during the outage fails.
     /// This outage does not apply to a target that has its own.
     pub outage: Duration,
-    /// Share of invocations that fail after the outage; 0 to 1.
+    /// Probability that an invocation fails while the target is up, from 0 to 1.
     pub failure_rate: f64,
-    /// Share of the events that always fail; 0 to 1.
+    /// Fraction of all events that fail on every invocation, from 0 to 1.
     pub poison: f64,
     /// Length of each phase if the target alternates between down and up during its outage; at least a minute. `None`
     /// if the target stays down.

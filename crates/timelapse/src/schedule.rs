@@ -21,7 +21,7 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events that a [`Schedule`] follows. If an event has many retries, the default is lower, so that
+/// Default number of events that a [`Schedule`] follows. If each event is retried often, the default is lower, so that
 /// all events together have about [`RETRIES_IN_ALL`] retries.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
@@ -38,7 +38,8 @@ pub struct Schedule {
     pub retries_made: RetriesMade,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures for each retry, starting with the first. The length is the highest number of retries that any event had.
+    /// Figures for each retry, starting with the first. The number of entries is the highest number of retries for any
+    /// event.
     pub retries: Vec<ScheduledRetry>,
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
@@ -50,18 +51,18 @@ pub struct Schedule {
     hide_up_to: HideUpTo,
 }
 
-/// Figures for the number of retries that an event has before it is dead-lettered.
+/// Figures for the number of retries per event, counted until the event is dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RetriesMade {
     /// Mean number of retries per event.
     pub mean: f64,
-    /// Lowest number of retries that any event had.
+    /// Lowest number of retries for any event.
     pub min: usize,
-    /// 5th percentile: 5 in 100 events have at most this many retries.
+    /// 5th percentile: 5 in 100 events are retried at most this many times.
     pub p5: usize,
-    /// 95th percentile: 95 in 100 events have at most this many retries.
+    /// 95th percentile: 95 in 100 events are retried at most this many times.
     pub p95: usize,
-    /// Highest number of retries that any event had.
+    /// Highest number of retries for any event.
     pub max: usize,
 }
 
@@ -73,7 +74,7 @@ pub struct ScheduledRetry {
     /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has a cap but no
     /// ceilings.
     pub ceiling_seconds: Option<u64>,
-    /// Number of events that had this retry. The two spreads below cover these events.
+    /// Number of events that were retried at least *n* times. The two spreads below cover these events.
     pub events: usize,
     /// Time from the previous failure to this retry, in whole seconds.
     pub wait_seconds: Spread,
@@ -93,8 +94,8 @@ pub struct Spread {
 }
 
 impl Schedule {
-    /// Follows this many events (1 to [`MAX_EVENTS`]), each from its first failure to its last. `progress` is called
-    /// after each event. The figures do not depend on the number of threads.
+    /// Computes the schedule of retries under a policy by simulating this many events (1 to [`MAX_EVENTS`]), each until
+    /// it is dead-lettered. `progress` is called after each event. The figures do not depend on the number of threads.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -136,7 +137,7 @@ impl Schedule {
         }
     }
 
-    /// Default number of events to follow: 10,000, or fewer if an event has many retries.
+    /// Default number of events to follow: 10,000, or fewer if each event is retried often.
     pub fn default_events(policy: &Policy, seed: u64) -> usize {
         let retries = Chain::follow(&of_the_followed(policy), seed, EventNumber(0)).retries.len();
         (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)
@@ -227,7 +228,8 @@ impl Chain {
     }
 }
 
-/// Returns the payload of the retry, or the reason for the dead-letter. Advances `now` by the message's waits.
+/// Advances `now` by the message's waits, and returns the payload of the retry, or the reason for dead-lettering the
+/// event.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,

@@ -37,7 +37,8 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event with too many copies; `None` if only all events together exceeded the limit.
+        /// The event that had too many copies or retries; `None` if no single event exceeded its limit, but all events
+        /// together exceeded theirs.
         event: Option<EventNumber>,
         /// The limit that the run exceeded: the highest number of copies or retries that the event, or all events
         /// together, may have.

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct SimulatedTarget {
     /// Name of the function.
     pub name: String,
-    /// Share of the events that this function receives, relative to the shares of the other functions; more than 0.
+    /// This function's share of the events, relative to the shares of the other functions; more than 0.
     pub share: f64,
     /// Duration of this function's outage, counted from the start of the run. Every invocation that begins during the
     /// outage fails. `None` means that the scenario's outage applies to this function.

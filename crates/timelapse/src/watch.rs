@@ -12,7 +12,7 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Observes what happens in a run. Times count from the run's start. The watcher `()` ignores everything.
+/// Observes what happens in a run. Times are measured from the start of the run. The watcher `()` ignores everything.
 pub trait Watcher {
     /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}
@@ -92,7 +92,7 @@ impl Trace {
         Self { recording: Some(Recording { event, ..Recording::default() }), ..Self::default() }
     }
 
-    /// Returns all recorded lines about the trace's event, and the last recorded lines about any event.
+    /// Returns all recorded lines about the traced event, and the most recent lines about all events.
     pub(crate) fn recorded(self) -> (String, String) {
         let Recording { history, last, .. } = self.recording.unwrap_or_default();
         (history, last.into_iter().collect())

@@ -43,7 +43,7 @@ pub(crate) enum Occurrence {
     Poll,
     /// The retry handler makes its calls for a batch, and responds.
     BatchEnds(usize),
-    /// Lambda's timeout ends a handler that has not responded.
+    /// Lambda ends a handler invocation that has reached its timeout.
     HandlerTimesOut(usize),
     /// A fault makes SQS deliver a message again, unless the message has a newer receipt than this one.
     AppearsEarly(ReceiptHandle),
@@ -347,7 +347,7 @@ impl World {
         batch
     }
 
-    /// Ends the batch of a handler that crashed. SQS deletes none of its messages.
+    /// Ends a batch whose handler crashed. SQS deletes none of the batch's messages.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
         self.current_batch = None;
@@ -398,7 +398,7 @@ impl World {
     }
 }
 
-/// Numbers of messages in flight, counted once a minute. SQS's own count may be a minute old.
+/// The number of messages in flight in the retry queue, counted once a minute. SQS's own count may be a minute old.
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,

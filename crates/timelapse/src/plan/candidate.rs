@@ -163,7 +163,8 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The tolerance allows for costs that only the simulation has: empty polls, and batches that are not quite full.
+    /// The tolerance allows for costs that arise only in the simulation: those of empty polls, and of batches that are
+    /// not quite full.
     #[test]
     fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {

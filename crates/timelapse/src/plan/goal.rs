@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
 
-/// Range of the times in a goal: from a second, SQS's unit of time, to SQS's longest retention period.
+/// Accepted range for the durations in a goal: from a second, SQS's unit of time, to SQS's longest retention period.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
 /// Number of events rehearsed under each policy. This sample can represent all events, because events affect each other
@@ -28,7 +28,7 @@ pub struct Goal {
     /// Time allowed between the end of the outage and the delivery of 99 % of the outage's events; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
-    /// Share of the events that fail every time, during the outage or not; from 0 to less than 1.
+    /// Fraction of all events that fail on every invocation, even after the outage; from 0 to less than 1.
     pub never_succeed: f64,
     /// Capacity of the target per minute, as a multiple of the usual event rate (0.1 to 1000). Invocations beyond the
     /// capacity fail. `None` means that the capacity is unlimited. After the outage, the whole capacity is available

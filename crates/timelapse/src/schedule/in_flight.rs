@@ -1,4 +1,4 @@
-//! Computes how many events wait, and how many moves they need, when events fail at a steady rate.
+//! Computes how many events are waiting, and how many moves they need, when events fail at a steady rate.
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
@@ -8,8 +8,8 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Figures for events that keep failing at a steady rate: how many events wait (arrival rate × mean wait), and how many
-/// of their messages are hidden or delayed.
+/// Figures for events that keep failing at a steady rate: how many events are waiting (arrival rate × mean wait), and
+/// how many of their messages are hidden or delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Number of events that arrive per second. All of them fail every time.
@@ -21,8 +21,8 @@ pub struct InFlight {
     /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
     /// in flight.
     pub in_flight: f64,
-    /// Highest possible number of hidden messages between two counts of the queue: twice `HIDE_UP_TO` or, if fewer
-    /// messages are waiting, all of them. In addition, each poller may hold one batch.
+    /// Maximum number of messages that can be hidden between two reads of the queue's message counts: twice
+    /// `HIDE_UP_TO` or, if fewer messages are waiting, all of them. In addition, each poller may hold one batch.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
@@ -39,9 +39,9 @@ pub struct InFlight {
 }
 
 impl Schedule {
-    /// Computes the figures for events that arrive at this rate and fail every time. By Little's law, L = λ · W events
-    /// wait. Up to `HIDE_UP_TO` of their messages are hidden. The others are delayed, and the number of delayed
-    /// messages is not limited.
+    /// Estimates how many messages are in flight or delayed when events arrive at this rate and fail every time. By
+    /// Little's law, the number of waiting events is L = λ · W. Up to `HIDE_UP_TO` of their messages are hidden. The
+    /// others are delayed, and the number of delayed messages is not limited.
     ///
     /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit.
     ///
@@ -112,9 +112,10 @@ pub struct Moves {
     pub delayed: f64,
     /// Maximum number of moves a second.
     pub per_second: f64,
-    /// List price of the moves in an hour, in US dollars, for full batches of small messages.
+    /// Hourly cost of the moves, in US dollars, at list prices and with full batches of small messages.
     pub usd_per_hour: f64,
-    /// List price of the moves for a million event-hours of delay, in US dollars; `None` if no event is delayed.
+    /// Cost of the moves per million event-hours of delay, in US dollars, at list prices; `None` if no event is
+    /// delayed.
     pub usd_per_million_event_hours: Option<f64>,
 }
 

@@ -193,8 +193,8 @@ impl World {
         Ok(())
     }
 
-    /// Decides at random which entries of a batch call SQS refuses. Returns one value for each entry: true if it is
-    /// refused.
+    /// Chooses at random the entries that SQS refuses in a batch call. Returns one value for each entry: true if the
+    /// entry is refused.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];

@@ -1,4 +1,4 @@
-//! Tests of the figures that a run returns.
+//! Tests for the figures that a run returns.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
-/// After 30 minutes, an operator pauses every function for `length`.
+/// Returns a scenario in which, after 30 minutes, an operator pauses every function for `length`.
 fn paused(length: Duration, spread: Duration) -> Scenario {
     Scenario {
         outage: HOUR,
@@ -49,9 +49,9 @@ impl Watcher for ComesBack {
     }
 }
 
-/// An operator pauses and resumes the target 200 times, at intervals of `apart`, although the parameter has room for
-/// only 30 pauses. Then, the operator pauses every function and makes seven retry requests. Also returns the time at
-/// which these last edits begin.
+/// Returns a scenario in which an operator pauses and resumes the target 200 times, at intervals of `apart`, although
+/// the pauses parameter has room for only 30 pauses. Then, the operator pauses every function and makes seven retry
+/// requests. Also returns the time when these last edits begin.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -73,7 +73,7 @@ fn full_history_leaves_room_for_new_pauses() {
     assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
 }
 
-/// The oracle subtracts paused time from an event's age only if the parameter still contains the pause.
+/// The oracle subtracts paused time from an event's age only if the pauses parameter still contains the pause.
 #[test]
 fn forgotten_pause_counts_toward_an_events_age() {
     let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
@@ -83,8 +83,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// After the pause, every event comes back within the spread period or when the handler next checks the event's
-/// message, whichever is later. No minute has more than three times its share.
+/// After the pause, every event is retried within the spread period or when the handler next checks the event's
+/// message, whichever is later. In no minute are more than three times the average number of events retried.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -99,7 +99,7 @@ fn held_events_come_back_spread_after_the_pause() {
         assert!(after.len() > 2_900, "seed {seed}: {} were held", after.len());
         let latest = spread.max(HOLD) + MINUTE;
         assert!(after.iter().all(|seconds| *seconds <= latest.as_secs_f64()), "seed {seed}");
-        // An event comes back at a random time in the spread S, or at the end of its last hold, whichever comes later.
+        // An event is retried at a random time in the spread S, or at the end of its last hold, whichever comes later.
         // If both times are uniformly distributed, the mean of the later one is S/2 + H²/6S, where H is the length of a
         // hold.
         let mean = after.iter().sum::<f64>() / after.len() as f64;
@@ -110,7 +110,7 @@ fn held_events_come_back_spread_after_the_pause() {
             *minutes.entry(*seconds as u64 / 60).or_default() += 1;
         }
         let busiest = minutes.values().max().expect("some came back");
-        // If the holds began at a steady rate, no minute would have more than twice its share of the events.
+        // If the holds began at a steady rate, no minute would have more than twice the average number of retries.
         assert!(*busiest <= after.len() / 60 * 3, "seed {seed}: {busiest} of {} in a minute", after.len());
     });
 }
@@ -152,7 +152,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// If `MAX_AGE` counted paused time, most events would be too old by the end of the pause.
+/// Paused time does not count toward `MAX_AGE`. If it did, most events would be too old by the end of the pause.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {
@@ -192,7 +192,7 @@ impl Watcher for Steps {
 #[test]
 fn failed_reads_keep_events_until_one_succeeds() {
     for fault in [Fault::PausesDenied, Fault::PausesThrottled, Fault::PausesLate, Fault::PausesGarbled] {
-        // Without a pause, the parameter would have no text to garble.
+        // Without a pause, the pauses parameter would have no text to garble.
         let operators = Script::default().paused(Duration::ZERO, MINUTE, Duration::ZERO).operators();
         let strikes = Strikes { rate: 1.0, window: Duration::ZERO..6 * HOUR };
         let faults = Faults::default().with(fault, strikes);

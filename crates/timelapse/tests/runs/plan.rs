@@ -1,4 +1,4 @@
-//! Tests of the content of a plan, and of its reproducibility.
+//! Tests for the content of a plan, and for its reproducibility.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// Returns a goal that allows so long a recovery that a plan compares only the default policy and policies with the
-/// longest possible `MAX_BACKOFF`.
+/// Returns a goal whose maximum recovery time is very long, so that a plan compares only two kinds of policy: the
+/// default policy, and those with the longest possible `MAX_BACKOFF`.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

@@ -1,5 +1,5 @@
-//! The rows of the tables in docs/plan.md that compare the default policy with others. `examples/policy_table.rs`
-//! prints them.
+//! Computes the rows for those tables in docs/plan.md in which the default policy is compared with other policies.
+//! `examples/policy_table.rs` prints the rows.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage with at least one event a minute. With fewer events, the figures of the busiest minute would be random.
+/// An outage with at least one event a minute. With fewer events, the figures for the busiest minute would be random.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,

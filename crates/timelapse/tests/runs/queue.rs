@@ -55,7 +55,7 @@ fn handler_past_its_deadline_loses_nothing() {
     assert!(summary.api_calls.of(ApiCall::InvokeHandler) > 5, "messages come back after the queue's timeout");
 }
 
-/// 1,000 receives, one every 1,230 s, take 14 days and 5 hours, which is longer than the retention.
+/// 1,000 receives, one every 1,230 s, take 14 days and 5 hours, which is longer than the retention period.
 #[test]
 fn sqs_moves_no_message_before_its_retention_ends() {
     let late =

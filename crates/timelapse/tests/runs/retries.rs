@@ -54,8 +54,8 @@ impl Watcher for Receives {
     }
 }
 
-/// If `comeback retry --within 5m` is run after a fix, the handler checks every delayed message within a quarter of an
-/// hour.
+/// If `comeback retry --within 5m` is run after a fix, every delayed event is retried within 20 minutes of the fix: the
+/// handler sees each delayed message at least every 15 minutes, and the retries are spread over 5 minutes.
 #[test]
 fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     (1..=3u64).into_par_iter().for_each(|seed| {
@@ -75,8 +75,9 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// Each of the 1,000 handler environments reads the parameter every 375 s. Even a request to retry within a second
-/// reaches every event, because each hidden message is checked when its visibility timeout ends, up to 12 hours later.
+/// Each of the 1,000 handler environments reads the pauses parameter every 375 s. Even a request to retry within a
+/// second reaches every event, because each hidden message is checked when its visibility timeout ends, up to 12 hours
+/// later.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =

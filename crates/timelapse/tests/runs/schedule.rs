@@ -1,4 +1,4 @@
-//! Properties of every policy's schedule, and figures of the default policy's schedule.
+//! Tests properties that every policy's schedule has, and the numbers in the default policy's schedule.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script computes the same number from the
-/// formula. The next backoff is shortened to make room for one last retry, if at least 2 minutes are left.
+/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script computes the same number from the backoff
+/// formula. If at least 2 minutes are left, the next backoff is shortened to make room for one last retry.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);

@@ -1,4 +1,4 @@
-//! Scripts of the edits that an operator makes to the pauses parameter during a run.
+//! Scripted edits that an operator makes to the pauses parameter during a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,
-    /// Times at which an entry that the handler cannot read is added to the parameter.
+    /// Times at which an entry that the handler cannot read is added to the SSM parameter that holds the pauses.
     garbled: Vec<Duration>,
 }
 
