@@ -140,7 +140,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Returns a message in the form in which it is received for the first time. Its id is numeric, because a [`Question`]
+/// Returns a message with this body, as it is when it is first received. Its id is numeric, because a [`Question`]
 /// stores it as a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {

@@ -16,8 +16,8 @@ export interface Watched {
 }
 
 /**
- * The properties that an alarm sets itself. Unless they say otherwise, the alarm is raised when its metric is 1 or more
- * in one period.
+ * The properties that differ from alarm to alarm. Unless they say otherwise, the alarm is raised when its metric is 1
+ * or more in one period.
  */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
@@ -33,7 +33,10 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, clo
   return Object.fromEntries(Object.entries(all).map(([id, props]) => [id, completed(id, props)]));
 }
 
-/** Adds the properties that all alarms share, and a link to the alarm's section in the runbook. */
+/**
+ * Returns an alarm's properties, completed with those that all alarms share and with a link to the alarm's section in
+ * the runbook.
+ */
 function completed(id: string, { alarmDescription = '', ...props }: AlarmProps): cloudwatch.AlarmProps {
   const section = id.replace(/\B[A-Z]/g, '-$&').toLowerCase();
   return {
@@ -79,8 +82,8 @@ function counted(
 }
 
 /**
- * Returns the alarm for failed events of `fn` that Lambda drops because it cannot send them to the retry queue. The
- * queue is in the stack `of`.
+ * Returns the properties of an alarm that fires when Lambda drops failed events of `fn` because it cannot send them to
+ * the retry queue, which is in the stack `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

@@ -98,8 +98,8 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
 }
 
 /**
- * Returns a graph of a metric for the ten functions in the region with the highest values. The graph may include
- * functions that are not attached, because CloudWatch cannot search by failure destination.
+ * Returns a graph of a metric for the region's ten functions with the highest values. The graph may include functions
+ * that are not attached, because CloudWatch cannot search by failure destination.
  */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${PERIOD.toSeconds()})`;

@@ -4,7 +4,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import { givenName } from './target';
 import { generatedName } from './target-functions';
 
-/** Lambda's limit on the size of a function's environment variables when they are written as JSON, in bytes. */
+/** Lambda's limit, in bytes, on the size of a function's environment variables when written as JSON. */
 const LIMIT = 4_096;
 
 /** Remedies to suggest for long variables that have no length limit of their own. */

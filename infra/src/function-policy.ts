@@ -1,8 +1,9 @@
 import { type Duration } from 'aws-cdk-lib';
 
 /**
- * The random distribution of a backoff. Except with `DECORRELATED`, a backoff's maximum is called its ceiling;
- * `baseBackoff` and `maxBackoff`, or `backoffs`, give the ceiling for each retry. Sets `JITTER`.
+ * The random distribution of a backoff: the values of the handler's variable `JITTER`. Except with `DECORRELATED`, a
+ * backoff's maximum is called its ceiling; `baseBackoff` and `maxBackoff`, or `backoffs`, give the ceiling for each
+ * retry.
  */
 export enum Jitter {
   /** The backoff is drawn uniformly from the range between one second and the retry's ceiling. */
@@ -21,14 +22,14 @@ export enum Jitter {
   NONE = 'none',
 }
 
-/** The location of the metadata in a retry's payload. Sets `ENVELOPE`. */
+/** The location of the metadata in a retry's payload: the values of the handler's variable `ENVELOPE`. */
 export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
 
   /**
-   * An object payload gets the metadata as an additional key, `_retry_metadata`. Any other payload is wrapped, as
-   * `WRAP` does.
+   * An object payload gets the metadata as an additional key, `_retry_metadata`. Any other payload is wrapped, as with
+   * `WRAP`.
    */
   INLINE = 'inline',
 }
@@ -37,8 +38,8 @@ export enum EnvelopeStyle {
  * The retry policy. Each property corresponds to an environment variable of the retry handler.
  *
  * A function can be attached with its own policy. Properties that this policy does not set are inherited from the
- * `AsyncRetries`, with one exception: `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and either of
- * these replaces an inherited `backoffs`.
+ * `AsyncRetries` construct, with one exception: `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and
+ * either of these replaces an inherited `backoffs`.
  */
 export interface FunctionPolicy {
   /**

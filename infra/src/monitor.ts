@@ -94,15 +94,15 @@ export class Monitor extends Construct {
 
   /**
    * Watches a function for failures that Lambda could not send to the retry queue. The alarm is created in the
-   * function's stack. That stack already refers to the stack of the `AsyncRetries`, so the reverse reference would be
-   * circular.
+   * function's stack. That stack already refers to the stack of the `AsyncRetries` construct, so the reverse reference
+   * would be circular.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);
     if (!this.functions.has(fn)) {
       this.functions.add(fn);
-      // Two `AsyncRetries` may attach different aliases of the same function, so the id contains this construct's
-      // address.
+      // Two `AsyncRetries` constructs may attach different aliases of the same function, so the id contains this
+      // construct's address.
       const id = `LostOnTheWay${Names.nodeUniqueId(fn.node)}${this.node.addr.slice(-8)}`;
       this.alarm(Stack.of(fn), id, lostOnTheWay(fn, Stack.of(this)));
     }

@@ -4,7 +4,10 @@ import { type FunctionPolicy, VARIABLES } from './function-policy';
 import * as SETTINGS from './settings.json';
 import { isOutside, type Refusals, replaceTokens, shown } from './values';
 
-/** The metrics that the handler writes. Sets `METRICS`. CloudWatch bills each metric by the month. */
+/**
+ * The metrics that the handler publishes: the values of its variable `METRICS`. CloudWatch charges for each metric
+ * monthly.
+ */
 export enum HandlerMetrics {
   /** No metrics. */
   OFF = 'off',
@@ -16,7 +19,7 @@ export enum HandlerMetrics {
   TARGET = 'target',
 }
 
-/** The retry policy for all functions, and the metrics that the handler writes. */
+/** The retry policy for all functions, and the metrics that the handler publishes. */
 export interface PolicyProps extends FunctionPolicy {
   /**
    * The metrics that the handler writes into its log, in CloudWatch's embedded metric format.

@@ -37,7 +37,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly architecture?: lambda.Architecture;
 
   /**
-   * The memory of the retry handler in MiB; 128 to 10,240.
+   * The retry handler's memory size, in MiB; 128 to 10,240.
    *
    * More memory also means a larger share of a processor. With less memory than the default, ten concurrent TLS
    * handshakes are slow.

@@ -3,7 +3,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
 
-/** The type of the metadata entry that says which `AsyncRetries` created an invoke configuration. */
+/** The type of the metadata entry that says which `AsyncRetries` construct created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
 /** Returns the function that a version or an alias belongs to. A function is returned unchanged. */
@@ -85,7 +85,7 @@ export function patternFor(target: lambda.IFunction, stack: Stack): string {
 }
 
 /**
- * Refuses a function that cannot be attached or retried.
+ * Refuses a function that cannot be attached, or whose events cannot be retried.
  *
  * @throws if the function is in another account or region, already has an invoke configuration, has
  *   `recursiveLoop: TERMINATE`, is durable, or is in tenant isolation mode
@@ -138,7 +138,7 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   }
 }
 
-/** Returns the path of the `AsyncRetries` that created an invoke configuration, if any. */
+/** Returns the path of the `AsyncRetries` construct that created an invoke configuration, if any. */
 function attachedTo(config: lambda.CfnEventInvokeConfig): string | undefined {
   const metadata = config.node.scope?.node.metadata.find(({ type }) => type === ATTACHED_TO);
   return metadata?.data as string | undefined;

@@ -71,8 +71,8 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
 };
 
 /**
- * Refuses values of the wrong type. Returns the object with undefined in their place, so that the other values can
- * still be checked.
+ * Adds an error to `refusals` for each value in `given` that has the wrong type. Returns `given` with undefined in
+ * place of these values, so that the others can still be checked.
  */
 export function wellTyped<T extends object>(
   given: T,

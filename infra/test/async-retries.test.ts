@@ -22,7 +22,7 @@ import {
 
 const role = (retries: AsyncRetries) => retries.handler.role as IConstruct;
 const logGroup = (retries: AsyncRetries) => retries.node.findChild('Handler').node.findChild('Logs');
-/** The condition that lets a role use the key only through SQS. */
+/** The condition that lets a role use the queues' KMS key only through SQS. */
 const VIA_SQS = {
   Condition: {
     StringEquals: {

@@ -39,8 +39,8 @@ function elf(machine: number): Buffer {
 }
 
 /**
- * A program that zips files, with an extra field and a comment for each entry, as some zip programs do. Its arguments
- * for the compression method and the system are numbers defined by the zip format.
+ * A program that zips files, with an extra field and a comment for each entry, as some zip programs do. It takes the
+ * compression method and the creating system as numbers defined by the zip format.
  */
 const ZIP = `
 import os, sys, zipfile

@@ -123,8 +123,8 @@ function counterparts(stack: Stack): Map<string, string> {
 }
 
 /**
- * Lists the differences between the SAM template and the construct's template. For an intended difference, the list
- * contains the key in `INTENDED`.
+ * Lists the differences between the SAM template and the construct's template. An intended difference is listed by its
+ * key from `INTENDED`.
  */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {

@@ -13,7 +13,10 @@ interface Two {
   readonly orders: lambda.Function;
 }
 
-/** Creates an `AsyncRetries` in one stack and a function in another, in the order that `first` gives. */
+/**
+ * Creates an `AsyncRetries` construct in one stack and a function in another. `first` determines which of the two is
+ * created first.
+ */
 function two(
   first: 'retries' | 'function',
   props: AsyncRetriesProps,

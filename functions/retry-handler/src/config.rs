@@ -15,8 +15,8 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK. They are read here, because the SDK would otherwise read them from the environment
-    /// itself.
+    /// Settings for the AWS SDK, such as its region. They are passed to the SDK, which does not read them from the
+    /// environment itself.
     pub(crate) aws: SdkSettings,
 }
 

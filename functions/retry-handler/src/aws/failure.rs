@@ -170,8 +170,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Converts the error of an `Invoke` call to a failure, which is final only if repeating the call can never help. A
-/// response with an error code means that Lambda refused the call. If there is no code, or the status is 504, Lambda
+/// Converts an error from an `Invoke` call into a failure, which is final only if repeating the call can never help. A
+/// response with an error code means that Lambda rejected the call. If there is no code, or the status is 504, Lambda
 /// may have accepted the call, unless the error proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);

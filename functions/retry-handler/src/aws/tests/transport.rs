@@ -1,4 +1,4 @@
-//! Tests of the handler's own HTTP client: failed connections, errors reported as the SDK's own client reports them,
+//! Tests for the handler's own HTTP client: failed connections, errors reported as the SDK's own client reports them,
 //! TLS, and the credentials that sign requests.
 
 use std::net::SocketAddr;
@@ -231,7 +231,7 @@ async fn slow_connection_is_reported_like_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Returns the server's URL and its self-signed certificate.
+/// Starts a server that uses TLS. Returns the server's URL and its self-signed certificate.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -363,7 +363,7 @@ async fn service_may_have_its_own_endpoint() {
 
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-/// Returns the server's URL and the requests that it receives.
+/// Starts a server that provides credentials. Returns its URL and the requests that it receives.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
