@@ -14,7 +14,8 @@ NAME = "comeback.cfn.json"
 # The deploy command in a checkout. Its options are in samconfig.toml.
 DEPLOY = "sam deploy "
 
-# For each program, the parameter that contains the key of its zip in the bucket `CodeBucket`.
+# For each program, the name of the template parameter that holds its zip file's S3 key. The parameter `CodeBucket`
+# names the bucket.
 KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 

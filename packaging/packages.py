@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 INFRA = ROOT / "infra"
 CLIENTS = ROOT / "clients"
 JSII = INFRA / "node_modules/.bin"
-# The Python installation with the pip and setuptools that build the wheels.
+# The Python interpreter whose pip and setuptools build the wheels.
 PYTHON = ROOT / ".tools/clients/bin/python"
 
 ARCHITECTURES = ("arm64", "x86_64")

@@ -97,6 +97,6 @@ class Release(unittest.TestCase):
     def test_licences_come_from_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # The copyright holders of the C code: musl, the command's allocator, and the elliptic curves of TLS.
+        # The copyright holders of the C code: musl, the command's allocator, and the elliptic-curve code used for TLS.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

@@ -21,7 +21,8 @@ PROGRAM = importlib.util.spec_from_file_location("verify_aws", FOLDER / "__main_
 class Stop(unittest.TestCase):
     def setUp(self) -> None:
         for number in SIGNALS:
-            # A background job of a shell script ignores some of these signals, so the test restores their defaults.
+            # A background job started by a shell script ignores some of these signals, so the test restores the default
+            # signal handlers.
             self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         self.run_ = run_of()
 
