@@ -69,8 +69,8 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # With a long stack name, the part of the queue's name that identifies the queue is cut off, so either is
-            # possible.
+            # If the stack's name is long, the end of the queue's name is cut off. The name then does not show which of
+            # the two queues it is, so both are returned.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)

@@ -248,7 +248,7 @@ def payload_is_json(parameters):
     source=LAMBDA + "api/API_CreateFunction.html",
 )
 def function_name(parameters):
-    # The name is taken out of the ARN, because the model limits only the length of the whole ARN.
+    # Only the name in an ARN is checked, because botocore's model already limits the length of the whole ARN.
     name = re.sub(r"^(arn:[^:]+:lambda:[^:]+:)?(\d{12}:)?(function:)?", "", parameters["FunctionName"]).split(":")[0]
     if len(name) > 64:
         yield f"the function's name has {len(name)} characters; the maximum is 64: {name}"

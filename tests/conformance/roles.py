@@ -171,8 +171,8 @@ def allows(policies: list[IAMPolicy], action: str, resource: str, kind: str) -> 
 def grants(policy: dict) -> Iterator[tuple[str, str]]:
     for statement in policy["Statement"]:
         for action in listed(statement["Action"]):
-            # The template allows each ARN a second time with `:*` appended. If the ARN already has a qualifier, the
-            # second form matches no function, and is skipped here.
+            # The template lists each ARN a second time with `:*` appended. If the ARN already has a qualifier, the
+            # second form matches no function and is skipped here.
             resources = [it for it in listed(statement["Resource"]) if it.count(":") < 8 or "function" not in it]
             yield from ((action, resource) for resource in resources)
 

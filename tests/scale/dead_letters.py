@@ -40,7 +40,7 @@ def environment(port, folder):
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
     none = {"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true"}
     serving = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LETTERS": str(LETTERS), "FUNCTION_ARN": FUNCTION_ARN}
-    # The server imports modules from the folder of run_ministack.py.
+    # The server imports modules from the folder that contains run_ministack.py.
     tools = {"PYTHONPATH": "tests/tools", "AWS_ENDPOINT_URL": endpoint, "TMPDIR": folder}
     return {**os.environ, **keys, **none, **serving, **tools}
 

@@ -16,13 +16,13 @@ const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disa
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// A running Chromium. Calls go to its current tab. Dropping this value closes the browser.
+/// A running Chromium. DevTools commands go to its current tab. Dropping this value closes the browser.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// Tab that calls go to. `None` before the first tab is opened.
+    /// The tab that receives the DevTools commands. `None` before the first tab is opened.
     tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
@@ -32,10 +32,10 @@ pub struct Chromium {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// The window width and colour scheme for showing a page.
+/// The viewport width and colour scheme for showing a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Width of the window in CSS pixels.
+    /// Width of the viewport in CSS pixels.
     pub width: u32,
     /// True if the reader prefers dark colours.
     pub dark: bool,
@@ -107,7 +107,7 @@ impl Chromium {
         self.visit(&format!("file://{}", file.display()));
     }
 
-    /// Sets the current tab's window width and preferred colour scheme.
+    /// Sets the current tab's viewport width and preferred colour scheme.
     pub fn look(&mut self, look: Look) {
         let metrics =
             json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});

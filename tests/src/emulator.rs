@@ -48,7 +48,7 @@ pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, nam
     assert!(server.log().contains(r#""reason":"target_not_allowed""#), "{}", server.log());
 }
 
-/// Asserts that a retry handler's response reports every message of a sample event as failed, so that SQS keeps them.
+/// Asserts that a retry handler's response reports all messages in a sample event as failed, so that SQS keeps them.
 pub fn assert_kept(answer: &str, sample: &str) {
     let sample = fs::read_to_string(root().join(sample)).expect("the sample can be read");
     let sample: Value = serde_json::from_str(&sample).expect("the sample is JSON");

@@ -4,16 +4,16 @@
 //! functions and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands in the documentation,
 //! and an [`Operator`] runs the `comeback` command.
 //!
-//! | file | holds |
+//! | file | purpose |
 //! |---|---|
 //! | `repository` | paths, scratch folders, the built command and the tools; `template.yaml` as JSON |
 //! | `pages` | the documentation pages and their code blocks |
-//! | `shell` | [`Shell`] runs commands; [`Background`] is a running server; [`eventually`] waits for a result |
+//! | `shell` | [`Shell`] for commands; [`Background`], a running server; [`eventually`], which waits for a result |
 //! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
 //! | `stack` | [`Stack`]: the shipped stack, built and deployed with the SAM CLI, with the CDK, or by hand |
-//! | `target` | creates functions for the retry handler to re-invoke |
-//! | `operator` | [`Operator`]: runs `comeback` with all permissions, or with those that `docs/operate.md` lists |
-//! | `emulator` | runs the retry handler under AWS's Runtime Interface Emulator |
+//! | `target` | creation of functions for the retry handler to re-invoke |
+//! | `operator` | [`Operator`]: runs of `comeback` with all permissions, or those that `docs/operate.md` lists |
+//! | `emulator` | the retry handler under AWS's Runtime Interface Emulator |
 //! | `chromium` | [`Chromium`]: a headless browser |
 
 mod chromium;

@@ -166,7 +166,8 @@ fn members(arguments: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
-/// IAM policy for a command: its rows in the table in `docs/operate.md`, and those for "every command".
+/// Returns an IAM policy for a command, with the permissions that the table in `docs/operate.md` lists for that command
+/// and for "every command".
 fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     let page = pages::read(PAGE);
     let rows = page.lines().filter_map(|line| {

@@ -5,7 +5,7 @@ use crate::repository::root;
 /// A fenced code block on a documentation page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Block {
-    /// Headings above the block, from the page's title down.
+    /// The headings that the code block is under, from the page's title down.
     pub headings: Vec<String>,
     /// The text between the fences.
     pub text: String,

@@ -48,7 +48,7 @@ impl Shell {
         self
     }
 
-    /// A line to paste into a terminal, so that commands there use the same AWS as this shell.
+    /// A line to paste into a terminal, so that commands there use the same AWS endpoint and credentials as this shell.
     pub fn exports(&self) -> String {
         let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_") || name == "SSL_CERT_FILE";
         let aws = self.variables.iter().filter(|(name, _)| is_aws(name));

@@ -20,9 +20,9 @@ pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else
 pub const SAMS_OWN: &str = ".aws-sam/build";
 static BUILT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Builds the functions of the shipped `template.yaml` for this machine's architecture. Each test program needs its own
-/// `folder`, because a build must not change the files that another program is reading. Builds run one at a time,
-/// because cargo-lambda moves the executables that it builds.
+/// Builds the functions that the shipped `template.yaml` defines, for this machine's architecture. Each test program
+/// needs its own `folder`, because a build must not change the files that another program is reading. Builds run one at
+/// a time, because cargo-lambda moves the executables that it builds.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     let shell = shell.clone().with("LOCK", build_lock()).with("FOLDER", folder);
     let parameters = format!("Architecture={ARCHITECTURE}");
@@ -70,7 +70,7 @@ impl MiniStack {
         let create = create.capabilities(Capability::CapabilityAutoExpand);
         if let Err(error) = create.set_parameters(Some(parameters.collect())).send().await {
             // A busy server may respond late. The SDK then gives up, or repeats the call, which fails because the stack
-            // exists by now (no two trials use the same name). Either way, the code below waits for the stack.
+            // exists by now (no two tests use the same name). Either way, the code below waits for the stack.
             let is_late = matches!(error, SdkError::TimeoutError(_));
             let error = error.into_service_error();
             if !is_late && !error.is_already_exists_exception() {

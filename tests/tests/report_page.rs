@@ -1,4 +1,4 @@
-//! Tests, in a browser, the report that `comeback simulate --report` writes: in wide and narrow windows, and in light
+//! Tests, in a browser, the report that `comeback simulate --report` writes: in wide and narrow viewports, and in light
 //! and dark colours.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the
@@ -13,7 +13,7 @@ use comeback_tests::{Chromium, Look, built_command, pages, root, scratch};
 use serde_json::{Value, json};
 
 const WIDE: u32 = 1_120;
-/// Width of a small phone's window, in CSS pixels.
+/// Width of the viewport on a small phone, in CSS pixels.
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
@@ -66,7 +66,7 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// The browser that all tests share. It ends with the test process.
+/// Returns the browser that all tests share. The browser exits when the test process exits.
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make lint-clients` (check) and `make test-clients` (test): checks or tests the Python and Node.js packages in
-# clients/.
+# Checks (`make lint-clients`) or tests (`make test-clients`) the Python and Node.js packages in clients/. The argument
+# is `check` or `test`.
 set -euo pipefail
 case $1 in
 check) python=(mypy) ;;

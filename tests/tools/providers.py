@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
-# For each tool: its package, the file of each resource, and the pattern for the resource's attributes in that file.
+# Maps each tool to its package, to the file that describes each resource, and to the pattern that finds the resource's
+# attributes in that file.
 PROVIDERS = {
     "terraform": (
         "@cdktn/provider-aws",

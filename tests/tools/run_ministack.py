@@ -17,11 +17,11 @@ from recorder import recording
 # libyaml parses a template ten times as fast as PyYAML's own parser.
 yaml.SafeLoader = yaml.CSafeLoader
 
-# Under faketime, Python's own sleep computes its end on the faster clock but waits for it on the real clock, so it
+# Under faketime, Python's own sleep computes its end on the sped-up clock but waits for it on the real clock, so it
 # practically never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# MiniStack runs a server for each execution environment, which checks every tenth of a second whether it should stop.
-# On the faster clock, this would be 600 checks per second of real time.
+# For each execution environment, MiniStack runs a server that checks every tenth of a second whether it should stop. If
+# the tests speed up the clock, this would be 600 checks per second of real time.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -33,7 +33,7 @@ from ministack.services.cloudformation import provisioners  # noqa: E402
 
 # MiniStack's threads for event source mappings receive and delete messages under a lock, and replace the list of
 # messages. Other code does not take the lock. If such code appends a message to the old list in the meantime, the
-# message is lost. Here, everything that changes a queue takes the lock.
+# message is lost. In this server, everything that changes a queue takes the lock.
 sqs._queues_lock = threading.RLock()
 
 
@@ -214,8 +214,8 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# A caller that simulates a role's policies needs a permission to do so. MiniStack checks this permission without naming
-# a resource. On AWS, the resource is the role.
+# Names the role as the resource when the permission to simulate its policies is checked. On AWS, that permission
+# applies to the role; MiniStack checks it without naming a resource.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -279,12 +279,13 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm on all data points for its metric, whatever their dimensions, so the data from one trial
-# would raise another trial's alarms. Here, only `SetAlarmState` changes an alarm's state.
+# MiniStack evaluates an alarm on all data points for its metric, whatever their dimensions, so the data from one test
+# would raise another test's alarms. In this server, only `SetAlarmState` changes an alarm's state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# MiniStack refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such
-# alarms, and only `SetAlarmState` changes their state. Saved queries are dropped, because no test reads them.
+# MiniStack refuses a stack that has metric math alarms or saved queries. This server accepts them: `DescribeAlarms`
+# returns the alarms, and only `SetAlarmState` changes their state. Saved queries are dropped, because no test reads
+# them.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):

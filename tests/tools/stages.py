@@ -27,7 +27,7 @@ RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 # Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for them, so that a
 # plain `cargo test` skips them.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
-# This test program takes half of the time that all tests with servers take.
+# This test program takes half of the total time of the tests that start servers.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]

@@ -3,13 +3,13 @@
 #
 #     tests/tools/with.sh NAME... -- COMMAND...
 #
-# In the command, `python` is the Python of the first tool. NAME is one of these:
+# In the command, `python` is the interpreter from the first tool's environment. NAME is one of these:
 #
-#     sam, aws, clients, ...           Python packages in .tools/NAME, locked by hash in tests/tools/NAME.txt
+#     sam, aws, clients, ...           Python packages in .tools/NAME, pinned by hash in tests/tools/NAME.txt
 #     infra, clients/node, ...         a folder with a package-lock.json: its node_modules
 #     about, cyclonedx, semver, fuzz   a cargo program, in .tools/NAME
 #     chromium, faketime               a Debian package
-#     clippy                           compiles our own crates, with warnings as errors
+#     clippy                           clippy on our own crates, with warnings as errors
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$root/.tools
@@ -93,7 +93,7 @@ while [ "$1" != -- ]; do
 done
 shift
 if [ ${#names[@]} != 0 ]; then
-    # Tools are installed under a lock, because two stages may need the same one. Stages that need no tool do not wait.
+    # Tools are installed under a lock, because two stages may need the same tool. Stages that need no tool do not wait.
     mkdir -p "$tools"
     exec {lock}>"$tools/.lock"
     flock "$lock"

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::events::{TARGET, headers};
 
-/// Maximum time that an environment may take for any step.
+/// Maximum time that an environment may take to request an event, or to respond to one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Services {

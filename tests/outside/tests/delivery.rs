@@ -92,7 +92,7 @@ async fn a_stream_of_ten_million() {
     assert!(grown < 16 * 1_024, "{grown} KiB for entries of 76 MiB");
 }
 
-/// Peak memory in KiB, as Linux reports it. Returns 0 on other systems.
+/// Returns this process's peak memory use in KiB, as Linux reports it, or 0 on other systems.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -19,8 +19,8 @@ pub(crate) fn block(language: &str) -> String {
     block.to_owned()
 }
 
-/// A folder with the code of a function: the files that the commands in docs/envelope.md copy, and the page's examples
-/// as `orders.py` and `orders.mjs`.
+/// Creates a folder with a function's code: the files that the commands in docs/envelope.md copy, and the examples on
+/// that page, saved as `orders.py` and `orders.mjs`.
 pub(crate) fn function(name: &str) -> PathBuf {
     let folder = scratch(name);
     for commands in pages::blocks("docs/envelope.md", "Open the envelope") {

@@ -60,8 +60,8 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Answers every `GET` from a runtime with the invocation, and forwards what the runtime posts. A runtime may open
-/// several connections.
+/// Responds to every `GET` from a runtime with the invocation `next`, and sends what the runtime posts to `posted`. A
+/// runtime may open several connections.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
     while let Ok(Some((path, body))) = request(&mut requests) {

@@ -33,7 +33,7 @@ pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(S
     }
 }
 
-/// The numbers of a queue's visible messages and messages in flight.
+/// The number of visible messages in a queue, and the number of messages in flight.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

@@ -10,12 +10,12 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// The minimum number of events that `comeback retry` must make visible early. The others may wait for an hour: on a
-/// busy machine, the response to one of the handler's calls may come too late.
+/// The minimum number of events that `comeback retry` must make visible early. The others may wait for an hour, because
+/// on a busy machine, the handler may treat a slow call as failed.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff lasts an hour, which is much longer than `eventually` waits at each step, so only the operator's
+/// Each backoff lasts an hour, which is much longer than any wait of `eventually` in this test, so only the operator's
 /// request can bring the events back.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // With `HideUpTo=always`, no message is moved even if counting the messages in flight takes longer than the handler
@@ -91,8 +91,8 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// When a pause ends, its held events must become visible at once and be retried. Otherwise, the handler would check
-/// them only every 22 minutes.
+/// When a pause ends, the events that it held must become visible at once and be retried. Otherwise, the handler would
+/// check them only every 22 minutes.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);

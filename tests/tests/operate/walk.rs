@@ -5,8 +5,8 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs all commands of the rehearsal in docs/operate.md in the order in which they appear there. The clock runs 60
-/// times as fast as real time, because the handler checks a held event only every 22 minutes.
+/// Runs all commands in the rehearsal in docs/operate.md, in the order in which they appear there. The clock runs 60
+/// times as fast as real time, because the handler checks an event only every 22 minutes while its function is paused.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;
@@ -19,8 +19,8 @@ pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &Worl
     let functions: String =
         refuse.lines().filter(|line| line.contains("() {")).map(|line| format!("{line}\n")).collect();
     let run = |block: &str| {
-        // Two failures are accepted: on MiniStack, `doctor` may find faults, as its trials explain, and a first
-        // `detach` exits with 3, because it must be run again later.
+        // Two failures are accepted: on MiniStack, `doctor` may find faults, as its tests explain, and a first `detach`
+        // exits with 3, because it must be run again later.
         let comeback = "comeback() { \"$COMEBACK\" \"$@\" || { code=$?; [ \"$1\" = doctor ] || [ \"$1$code\" = detach3 ]; }; }";
         let script = format!("{comeback}\n{functions}{block}");
         shell.run(&script).unwrap_or_else(|error| panic!("{error}"))

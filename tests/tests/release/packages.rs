@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 use crate::outside::{dist, without_rust};
 
-/// The apps from `docs/deploy-cdk.md`, each deployed when a trial first needs it.
+/// The apps from `docs/deploy-cdk.md`, each deployed when a test first needs it.
 #[derive(Default)]
 pub(crate) struct World {
     typescript: OnceCell<Result<App, String>>,
@@ -76,7 +76,8 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// The version of `aws-cdk-lib` for both apps. It must be on both npm and PyPI; PyPI gets new versions later.
+/// The version of `aws-cdk-lib` that the TypeScript and Python apps in these tests use. It must be available on both
+/// npm and PyPI; PyPI gets new versions later than npm.
 const AWS_CDK_LIB: &str = "2.275.0";
 
 /// Code of a function that fails on the first three invocations for each event.
@@ -134,7 +135,8 @@ impl App {
         Self::deployed("outside-python-aws", folder, commands).await
     }
 
-    /// Installs the app and deploys it to a new server named `server`, with the commands from `docs/deploy-cdk.md`.
+    /// Installs the CDK app in `folder` and deploys it to a new server named `server`, with the commands from
+    /// `docs/deploy-cdk.md`.
     async fn deployed(server: &str, folder: PathBuf, commands: Vec<String>) -> Result<Self, String> {
         fs::create_dir(folder.join("orders")).map_err(|error| error.to_string())?;
         write(&folder, "orders/index.py", ORDERS)?;
@@ -155,7 +157,7 @@ impl App {
         Ok(Self { ministack, folder })
     }
 
-    /// Physical name of the only resource in the stack `Shop` with this type and a logical id that begins with `id`.
+    /// Physical name of the only resource of this type in the stack `Shop` whose logical id begins with `id`.
     fn resource(&self, kind: &str, id: &str) -> String {
         let query = format!(
             "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// Libraries for output in a terminal or a browser, and for parsing a command line.
+/// Libraries that write output to a terminal or a browser, or parse a command line.
 const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
 
 #[test]

@@ -1,15 +1,15 @@
 //! Tests, without a server, that the parts of the repository agree: samples, golden outputs, documentation and
 //! versions.
 //!
-//! | file | holds |
+//! | file | tests that |
 //! |---|---|
-//! | `arrows` | dependencies between the crates that operate a deployment, and which files name an AWS SDK |
+//! | `arrows` | crates that operate a deployment have only allowed dependencies; only certain files name an AWS SDK |
 //! | `events` | each file in `events/` does what its README says |
-//! | `golden` | the output of a few simulations and studies, byte for byte |
+//! | `golden` | the output of a few simulations and studies is unchanged, byte for byte |
 //! | `infrastructure` | docs/attach-with-your-tool.md names attributes that Terraform and similar tools have |
 //! | `imports` | each import inside a crate names the defining module, and no imports form a cycle |
 //! | `pages` | each command in the documentation is run by a test, and each link leads to a file |
-//! | `tools` | the Python tools are locked by their hashes |
+//! | `tools` | the dependencies of the Python tools are pinned by hash |
 //! | `versions` | every package, lock file and page has the same version |
 
 mod arrows;

@@ -1,5 +1,5 @@
-//! Tests that the Python tools in `tests/tools` are locked by hash. `make lock-tools` writes each file `NAME.txt` from
-//! `NAME.in`.
+//! Tests that the dependencies of the Python tools in `tests/tools` are pinned by hash. `make lock-tools` generates
+//! each `NAME.txt` from `NAME.in`.
 
 use std::collections::BTreeMap;
 

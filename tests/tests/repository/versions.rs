@@ -1,4 +1,4 @@
-//! Tests that the packages, lock files, documentation pages and changelog have the version in the workspace's
+//! Tests that the packages, lock files, documentation pages and changelog all state the same version as the workspace's
 //! Cargo.toml.
 
 use std::process::Command;

@@ -173,14 +173,14 @@ impl Role {
 pub(crate) struct Seen {
     pub(crate) order: u64,
     pub(crate) attempt: u64,
-    /// Time of the invocation, in seconds since 1970 on the fast clock.
+    /// Time of the invocation on MiniStack's fast clock, in seconds since 1970.
     pub(crate) at: f64,
     pub(crate) taken: bool,
     event: Value,
 }
 
-/// Raises the handler's timeout. On the fast clock, the template's timeout of a minute is only one second of real time,
-/// which is too short on a busy machine.
+/// Raises the handler's timeout. On MiniStack's fast clock, the template's timeout of a minute is only one second of
+/// real time, which is too short on a busy machine.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);

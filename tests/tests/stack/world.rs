@@ -1,4 +1,4 @@
-//! Servers and deployments that the trials share. Each is created when a trial first needs it.
+//! Servers and deployments that several tests of this program share. Each is created when a test first needs it.
 
 use std::sync::LazyLock;
 
@@ -32,8 +32,8 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// A separate server, on which an hour passes in a minute. The trial that uses it counts messages at a single
-    /// moment, so no other trial may slow the server down.
+    /// A separate server, on which an hour passes in a minute. The test that uses it counts messages at a single
+    /// moment, so no other test may slow the server down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
@@ -45,7 +45,8 @@ impl World {
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
-    /// A server without deployments, so that it responds to the contract tests' calls without delay.
+    /// Returns the server for the contract tests. It has no deployments, so it responds to the tests' calls without
+    /// delay.
     pub(crate) async fn contract(&self) -> &MiniStack {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }

@@ -196,8 +196,8 @@ fn alarms_on_the_log_count_the_lines_of_their_filters() {
     }
 }
 
-/// CloudWatch refuses an alarm that evaluates more than the last week. If the alarm's periods are shorter than an hour,
-/// the limit is a day.
+/// CloudWatch refuses an alarm whose evaluation periods add up to more than a week or, if each period is shorter than
+/// an hour, to more than a day.
 #[test]
 fn no_alarm_looks_back_too_far() {
     for (name, alarm) in alarms() {

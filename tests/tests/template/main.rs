@@ -218,7 +218,8 @@ fn handler_reads_the_parameter_of_the_output() {
     assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
 }
 
-/// docs/deploy-cargo-lambda.md creates the same resources by hand. The end-to-end tests run the page's commands.
+/// docs/deploy-cargo-lambda.md describes how to create the template's resources by hand. The end-to-end tests run the
+/// commands on that page.
 #[test]
 fn page_of_cargo_lambda_has_the_templates_figures() {
     let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");

@@ -82,8 +82,8 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request, sends its body to `bodies`, and then responds that the resource does not exist. The response must
-/// come last, because the tool may exit as soon as it receives the response.
+/// Reads a request, sends its body to `bodies`, and then responds with a "not found" error. The response must come
+/// last, because the command under test may exit as soon as it receives the response.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

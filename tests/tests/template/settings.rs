@@ -158,7 +158,8 @@ fn template_refuses_what_the_handler_refuses() {
     assert!(compared > 25, "{compared}");
 }
 
-/// Tests that the template refuses invalid values for parameters that it does not pass to the handler unchanged.
+/// Tests that the template refuses invalid values for parameters that it uses itself, for example in conditions and IAM
+/// policies.
 #[test]
 fn template_refuses_odd_parameters() {
     for (name, value) in [

@@ -1,5 +1,5 @@
-//! Tests the console's pages about dead-letters: reads and redrives one, discards two, and imports those from their
-//! export.
+//! Tests the console's pages about dead-letters: reads and redrives one dead-letter, discards two, and imports the
+//! discarded ones from the file to which they were exported.
 
 use std::path::{Path, PathBuf};
 

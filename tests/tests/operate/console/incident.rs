@@ -11,8 +11,8 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 /// Part of the title above the list of waiting events.
 const EVENTS: &str = "the first due first";
 
-/// Pauses one of the failing functions, fixes all of them, and resumes the paused one. Then retries and redrives until
-/// no event is waiting or dead-lettered.
+/// In the console, pauses one of the failing functions, fixes all of them, resumes the paused one, and then retries
+/// waiting events and redrives dead-letters until none are left.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
@@ -86,8 +86,8 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// Handles the incident without a mouse: shortcuts, Tab and Enter lead from the first page to a pause, and to the plan
-/// for one event.
+/// Handles the incident without a mouse: with shortcuts, Tab and Enter alone, pauses a function from the first page,
+/// and opens the plan for retrying one event.
 pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     let running = Running::start_demonstration("keyboard").await;
     let mut browser = Browser::signed_in(&running, "keyboard").await;
@@ -196,7 +196,7 @@ async fn a_function_is_detached_and_attached(browser: &mut Browser) {
     browser.shows("that it is attached", "emails is attached; nothing to change").await;
 }
 
-/// Opens the page of the function `emails` and, from there, the plan to attach or detach it.
+/// Opens the page for the function `emails` and, from there, the plan to attach or detach it.
 async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow("Overview").await;
     browser.follow("emails").await;

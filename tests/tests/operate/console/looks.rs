@@ -1,5 +1,5 @@
-//! Tests how the console's pages look in the demonstration. axe-core checks each page in a wide, light window and in a
-//! narrow, dark one. The pictures in README.md and docs/console.md must be up to date.
+//! Tests how the console's pages look in the demonstration. axe-core checks each page in a wide viewport with the light
+//! theme and in a narrow one with the dark theme. The pictures in README.md and docs/console.md must be up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::console::browser::{Browser, Running, WIDE};
 use crate::world::World;
 
-/// Width of a phone's window, in CSS pixels.
+/// Width of a phone's viewport, in CSS pixels.
 const NARROW: u32 = 390;
 
 pub(crate) async fn console_pages_are_accessible_and_pictured(_: &World) {
@@ -66,8 +66,8 @@ fn pages_of(browser: &mut Browser) -> Vec<String> {
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
 }
 
-/// Asserts that axe-core finds no violations and that the page fits in the window, both in a wide window with the light
-/// theme and in a narrow one with the dark theme.
+/// Asserts that axe-core finds no violations and that the page fits in the viewport, both in a wide viewport with the
+/// light theme and in a narrow one with the dark theme.
 fn looks_well(browser: &mut Browser, page: &str) {
     for look in [WIDE, Look { width: NARROW, dark: true }] {
         browser.chromium.look(look);

@@ -27,8 +27,8 @@ const fn warning(check: &'static str, plant: &'static str, found: &'static str, 
     Fault { check, plant, arguments: "", outcome: "warning", found, undo }
 }
 
-/// Returns the fault, with an argument that makes `doctor` check `checked-consumer`, a function that reads an SQS queue
-/// of its own.
+/// Returns the fault with an added argument that makes `doctor` check `checked-consumer`, a function that reads from
+/// its own SQS queue.
 const fn of_consumer(fault: Fault) -> Fault {
     Fault { arguments: "checked-consumer", ..fault }
 }

@@ -16,7 +16,7 @@ pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
 /// The operations that the contracts use on a retry queue. The queue is in MiniStack or in a model of SQS.
 pub(crate) trait Queue {
-    /// Returns true if this queue is known to differ from AWS in this way.
+    /// Returns true if this implementation of SQS is known to differ from AWS's in this way.
     fn differs(&self, difference: Difference) -> bool;
 
     async fn send(&self, body: &str) -> String;
@@ -38,7 +38,7 @@ pub(crate) trait Queue {
     async fn held(&self) -> usize;
 }
 
-/// A retry queue that also supports delays and attributes, with its event source mapping.
+/// A retry queue and its event source mapping. Unlike a plain [`Queue`], it supports message delays and attributes.
 pub(crate) trait Stand: Queue {
     /// Sends a message with attributes and a delay. Returns its id, or `None` if the queue refuses it.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
@@ -48,7 +48,7 @@ pub(crate) trait Stand: Queue {
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
     /// Asynchronously invokes a function that fails. Lambda's own retries are turned off for the function, and the
-    /// queue is its failure destination.
+    /// queue is its on-failure destination.
     async fn fail(&self, payload: &str);
 
     fn attributes(&self, receipt_handle: &str) -> Attributes;
