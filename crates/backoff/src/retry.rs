@@ -76,8 +76,8 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], for an operation that blocks the current thread. [`sleep_blocking`](Retry::sleep_blocking) runs the
-/// operation.
+/// Like [`retry`], but for an operation that blocks the current thread. [`sleep_blocking`](Retry::sleep_blocking) runs
+/// the operation.
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,

@@ -24,7 +24,7 @@ pub struct Alarm {
     /// True if the alarm has an action, enabled or not.
     #[serde(skip)]
     pub has_action: bool,
-    /// The alarm's description, or a remark that the alarm has none.
+    /// The alarm's description, or a note that it has none.
     #[serde(skip)]
     pub description: String,
     /// The part of the deployment that the alarm monitors.

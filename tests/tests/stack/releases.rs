@@ -14,7 +14,7 @@ const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
 /// The commit that stands in for the previous release until a version is tagged.
 const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
-/// Number of orders for each kind of message that the update must not lose.
+/// Number of orders of each kind. The update must not lose any of them.
 const EACH: u64 = 4;
 /// Backoff before each retry, in seconds. On the fast clock, this is a minute of real time, during which the test sends
 /// all orders.

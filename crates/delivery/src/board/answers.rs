@@ -1,4 +1,4 @@
-//! Handles a service's responses: each entry in a call is delivered, sent again after a wait, or given up.
+//! Handles a service's responses: each entry in a call is delivered, sent again after a wait, or abandoned.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -84,7 +84,7 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
-/// The allow-list in the stack's parameter. Empty if it cannot be read or does not exist.
+/// The allow-list from the stack's parameters. Empty if they cannot be read or do not include one.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()

@@ -46,8 +46,8 @@ pub struct Reading {
     pub(super) until: Option<Timestamp>,
     /// The maximum age of the last log line about an event that is still waiting.
     pub(super) reach: Duration,
-    /// The log group's retention, if log lines about waiting events may be older than that. `None` if all such lines
-    /// are kept.
+    /// The log group's retention period, if some log lines about waiting events may already have been deleted. `None`
+    /// if all such lines are still there.
     pub(super) kept_for: Option<Duration>,
     pub(super) has_log: bool,
     /// The waiting events.

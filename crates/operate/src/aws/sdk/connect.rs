@@ -222,8 +222,8 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Selects the profile that `flag` or else the environment variable `AWS_PROFILE` names. Fails if the AWS configuration
-/// files do not contain this profile, because the SDK would ignore a missing profile.
+/// Selects the profile named by `flag` or, without it, by the environment variable `AWS_PROFILE`. Fails if the AWS
+/// configuration files do not contain this profile, because the SDK would ignore a missing profile.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
