@@ -34,8 +34,7 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, clo
 }
 
 /**
- * Returns an alarm's properties, completed with those that all alarms share and with a link to the alarm's section in
- * the runbook.
+ * Completes an alarm's properties: adds those that all alarms share, and a link to the alarm's section in the runbook.
  */
 function completed(id: string, { alarmDescription = '', ...props }: AlarmProps): cloudwatch.AlarmProps {
   const section = id.replace(/\B[A-Z]/g, '-$&').toLowerCase();

@@ -1,9 +1,9 @@
 import { type Duration } from 'aws-cdk-lib';
 
 /**
- * The random distribution of a backoff: the values of the handler's variable `JITTER`. Except with `DECORRELATED`, a
- * backoff's maximum is called its ceiling; `baseBackoff` and `maxBackoff`, or `backoffs`, give the ceiling for each
- * retry.
+ * The random distribution of a backoff: the values of the handler's variable `JITTER`. Except with `DECORRELATED`, each
+ * backoff has a maximum, called its ceiling. The ceilings follow from `baseBackoff` and `maxBackoff`, or from
+ * `backoffs`.
  */
 export enum Jitter {
   /** The backoff is drawn uniformly from the range between one second and the retry's ceiling. */

@@ -32,8 +32,8 @@ export interface PolicyProps extends FunctionPolicy {
 /** Limits on hidden messages and on the handler's concurrency. */
 export interface WaitingProps {
   /**
-   * The maximum number of messages that are hidden at the same time; 0 to 55,000. Instead of hiding more messages, the
-   * handler sends them again with a delay.
+   * The maximum number of messages that are hidden at the same time; 0 to 55,000. The handler sends all other waiting
+   * messages again with a delay.
    *
    * Hiding a message costs nothing, but SQS allows only about 120,000 hidden messages per queue. If this property is 0,
    * every message is sent again.

@@ -39,7 +39,7 @@ function elf(machine: number): Buffer {
 }
 
 /**
- * A program that zips files, with an extra field and a comment for each entry, as some zip programs do. It takes the
+ * A program that zips files. Like some zip programs, it adds an extra field and a comment to each entry. It takes the
  * compression method and the creating system as numbers defined by the zip format.
  */
 const ZIP = `

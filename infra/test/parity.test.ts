@@ -123,7 +123,7 @@ function counterparts(stack: Stack): Map<string, string> {
 }
 
 /**
- * Lists the differences between the SAM template and the construct's template. An intended difference is listed by its
+ * Lists the differences between the SAM template and the construct's template. For an intended difference, lists its
  * key from `INTENDED`.
  */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {

@@ -42,8 +42,8 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// In the environment of a command that runs cargo, unsets the variables that cargo sets for tests. The build script of
-/// `ring` depends on these variables. If they were passed on, `ring` and everything that uses it would be rebuilt.
+/// Removes the variables that cargo sets for tests from the environment of a command that runs cargo. The build script
+/// of `ring` depends on them: if they were passed on, `ring` and everything that uses it would be rebuilt.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

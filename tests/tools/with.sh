@@ -20,7 +20,7 @@ export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
 # Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
 unset PYTHONDONTWRITEBYTECODE
-# If these flags named make's job server, cargo would use it.
+# These flags may name make's job server, which cargo would then use.
 unset MAKEFLAGS MFLAGS
 
 debian() {

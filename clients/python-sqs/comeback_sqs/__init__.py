@@ -87,7 +87,7 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # A requested wait is lengthened by up to a tenth, so that messages do not all become visible at the same time.
 _SPREAD = 0.1
-# Draws differ between messages even if the function seeds `random`, or SnapStart restores its state.
+# These draws do not repeat, even if the function seeds `random` or SnapStart restores its state.
 _RANDOM = random.SystemRandom()
 
 

@@ -49,8 +49,8 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// Maximum number of waits in a chain of decorrelated waits. There is a limit because [`Backoff::delay`] draws all
-/// earlier waits in the chain again.
+/// Maximum number of waits in a chain of decorrelated waits. It is limited because [`Backoff::delay`] draws all earlier
+/// waits in the chain again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -359,7 +359,7 @@ impl backon::BackoffBuilder for Backoff {
 /// An iterator over the waits for one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
 /// cap.
 ///
-/// **A clone repeats its original**: after cloning, both give the same waits. For two operations that must not wait in
+/// **A clone repeats its original**: after cloning, both give the same waits. To keep two operations from waiting in
 /// step, call [`Backoff::delays`] twice.
 ///
 /// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's

@@ -106,8 +106,8 @@ macro_rules! ladder {
                 (wait, $name(self.0 + wait))
             }
 
-            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's wait. A drawn wait may be shorter than
-            /// the previous wait.
+            /// Like `climb`, but draws the wait uniformly from 1 ms to the rung's wait. The drawn wait may be shorter
+            /// than the previous one.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),

@@ -217,7 +217,7 @@ pub(crate) async fn changed<C: Change>(
 }
 
 /// Plans a change, shows the plan, and performs the change once it is confirmed. Sets `objects` to the JSON of the plan
-/// and, once the change has been performed, to that of its result, even if this function then fails.
+/// and, after the change, to the JSON of the result, even if this function then fails.
 async fn planned_and_performed<C: Change>(
     change: C,
     dry_run: Option<bool>,

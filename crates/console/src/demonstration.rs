@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Possible paces of the demonstration's clock, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
-/// The clock stops after this time without a request. Otherwise, a user who returns would find weeks of traffic.
+/// The clock stops after this time without a request, so that a returning user does not find weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
 const SEED: u64 = 1;
 

@@ -66,8 +66,8 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// Returns the function's name in the form that commands accept; `None` unless the function is in the log or on the
-/// allow-list. A pattern on the allow-list does not count, because a pattern may match any word.
+/// Returns the function's name as commands accept it; `None` unless the function is in the log or on the allow-list.
+/// Patterns on the allow-list do not count, because a pattern may match any word.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

@@ -362,8 +362,7 @@ async fn more_connections_wait_until_there_is_room() {
     .await;
 }
 
-/// A form is small and comes from this machine, so it must arrive quickly. Only an upload may take longer, up to a
-/// limit.
+/// Forms are small and come from this machine, so they must arrive quickly. Uploads may take longer, up to a limit.
 #[tokio::test(start_paused = true)]
 async fn a_form_that_does_not_end_is_refused() {
     locally(async {

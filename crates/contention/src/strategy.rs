@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Base of the backoff, in ms. It is half the ceiling of the first wait, because the study counts attempts from 1, as
-/// does the program published with AWS's article "Exponential Backoff And Jitter".
+/// Base of the backoff, in ms. It is half the ceiling of the first wait, because attempts are counted from 1, as in the
+/// program published with AWS's article "Exponential Backoff And Jitter".
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap on every wait, in ms.
 const CAP_MS: f64 = 2_000.0;

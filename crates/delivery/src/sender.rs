@@ -74,9 +74,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` receives how long the sender pauses, and
-    /// the service's error. The pause is as long as the service requested, but at most 5 s longer than the sender would
-    /// have waited anyway. A panic in `tell` is caught.
+    /// Calls `tell` when the service requests a pause (`Retry-After`). `tell` receives the length of the sender's pause
+    /// and the service's error. The sender pauses for as long as the service requested, but at most 5 s longer than it
+    /// would have waited anyway. A panic in `tell` is caught.
     #[must_use]
     pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
         Self { on_pause: Some(Arc::new(tell)), ..self }

@@ -102,7 +102,7 @@ pub trait Account {
 pub struct VisibilityChange<'a> {
     /// The message to hide.
     pub record: &'a Record,
-    /// The new visibility timeout, counted from when SQS receives the call: whole seconds, 1 to 43,170.
+    /// The new visibility timeout: 1 to 43,170 whole seconds, counted from when SQS receives the call.
     pub visibility_timeout: Duration,
 }
 

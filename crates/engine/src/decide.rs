@@ -216,8 +216,8 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Returns the reason for dead-lettering the event according to rules 2 and 3 in the module's documentation, or
-    /// because of `MAX_RETRIES`. `None` if none of these applies.
+    /// Returns the reason to dead-letter the event under rules 2 and 3 in the module's documentation, or because of
+    /// `MAX_RETRIES`. `None` if there is no such reason.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -447,8 +447,8 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// The longest time that the message can be hidden now if it is to become visible again before SQS's maximum
-    /// visibility timeout ends (rule 10 in the module's documentation).
+    /// Returns the longest time for which the message can now be hidden. SQS's maximum visibility timeout counts from
+    /// the receive (rule 10 in the module's documentation).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
         // may have held the message for as long as the queue's own visibility timeout.

@@ -143,8 +143,8 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event from a redriven dead-letter. If the payload is wrapped in an envelope, which happens only if
-    /// someone wrote the message by hand, it is unwrapped, so that a retry does not add a second envelope.
+    /// Reads the event from a redriven dead-letter. If the payload is in an envelope, it is unwrapped, so that a retry
+    /// does not add a second envelope. Only a message that someone wrote by hand has such a payload.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))

@@ -136,7 +136,7 @@ impl<'a> LogLine<'a> {
 }
 
 impl BatchReport<'_> {
-    /// Creates a log line for each message in the batch. A copy that was only moved again gets no line.
+    /// Creates a log line for each message in the batch, except for copies that were only moved again.
     pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
         let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
         outcomes.map(move |outcome| LogLine::of(outcome, timestamp))

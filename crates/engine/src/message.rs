@@ -100,8 +100,8 @@ impl<'a> BatchMessage<'a> {
     }
 
     /// Keeps a message for which no decision could be made, or dead-letters it if `expiring` is given. A kept message
-    /// is hidden for a random time, which is longer on average after each receive, up to an hour. The message therefore
-    /// reaches SQS's limit of 14 days before the limit of 1,000 receives.
+    /// is hidden for a random time, up to an hour. The mean grows with the number of receives, so the message reaches
+    /// SQS's limit of 14 days before the limit of 1,000 receives.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::decide::expiring;
 
-    /// No known message makes `decide` panic, so the test itself panics.
+    /// No known message makes `decide` panic, so the test causes the panic itself.
     #[test]
     fn a_panicking_decision_keeps_the_message() {
         let sent = Timestamp::from_secs(1);

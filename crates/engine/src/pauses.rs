@@ -347,8 +347,8 @@ impl Pauses {
         self.requests.len() < before
     }
 
-    /// Returns the document without entries that have no effect, and with ended pauses for the same target merged if
-    /// they overlap or adjoin.
+    /// Returns the document without entries that have no effect. Ended pauses for the same target are merged if they
+    /// overlap or adjoin.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();

@@ -107,13 +107,12 @@ impl Record {
     }
 }
 
-/// Name of the message attribute on a moved message, i.e. a copy that replaces another message. The attribute holds
-/// data about the original message.
+/// Name of the message attribute that marks a moved message and holds data about its original.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum wait after an `Invoke` call without a response. The attribute of a moved message cannot delay the
-/// re-invocation for longer than this either.
+/// Maximum wait after an `Invoke` call without a response. It also limits the delay that a moved message's attribute
+/// can cause.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original message that a moved message is a copy of.

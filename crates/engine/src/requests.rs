@@ -48,7 +48,7 @@ impl RequestKind {
 /// keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What the request asks for.
+    /// The kind of request: retry or cancel.
     pub kind: RequestKind,
     /// The functions whose events the request applies to.
     pub target: PauseTarget,
@@ -57,8 +57,8 @@ pub struct Request {
     /// The millisecond part of the time at which the request was made. It distinguishes the request from an otherwise
     /// identical request made in the same second.
     pub millis: u64,
-    /// The retries become due within this time after `at`: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a cancel
-    /// request.
+    /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a
+    /// cancel request.
     pub within: Duration,
     /// Globs for `errorType`. If there are any, the request applies only to events that failed with a matching error.
     pub errors: Vec<String>,

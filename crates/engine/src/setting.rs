@@ -60,7 +60,7 @@ pub enum Kind {
     SecondsUpTo {
         /// The accepted range, in seconds.
         range: RangeInclusive<u64>,
-        /// The name of the other setting, whose value is the maximum for this one.
+        /// The name of the setting whose value is the maximum for this one.
         most: &'static str,
     },
     /// A comma-separated list of durations, each written like a `Seconds` value. No duration may be shorter than the

@@ -45,7 +45,7 @@ impl Wait {
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait that a moved message carries. `None` if it carries none, or the wait is over.
+    /// The rest of the wait recorded in a moved message. `None` if no wait is recorded, or the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));

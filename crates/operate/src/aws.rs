@@ -341,7 +341,7 @@ impl Mapping {
 /// The account's limits on concurrent Lambda invocations in this region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executions {
-    /// The maximum number of concurrent invocations of all functions together.
+    /// The limit on concurrent invocations of all functions together.
     pub all: u64,
     /// The part of the account's concurrency limit that is shared by the functions without reserved concurrency.
     pub unreserved: u64,

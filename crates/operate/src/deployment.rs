@@ -298,7 +298,7 @@ pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }
 
-/// The trimmed entries of a comma-separated list, without empty ones.
+/// The entries of a comma-separated list, trimmed and without empty ones.
 pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }

@@ -36,8 +36,7 @@ pub fn parameter_of(variable: &str) -> String {
 
 /// CloudFormation's limit on the size of a parameter's value, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// Lambda's limit on the total size of a function's environment variables, in bytes, when they are written as one JSON
-/// object.
+/// Lambda's limit on the size of a function's environment variables, in bytes, written as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
 /// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the
@@ -70,8 +69,8 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// Returns the total size of environment variables, in bytes, when they are written as one JSON object. Lambda limits
-/// this size to [`ENVIRONMENT_BYTES`].
+/// Returns the size of environment variables, in bytes, written as one JSON object. Lambda limits this size to
+/// [`ENVIRONMENT_BYTES`].
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
@@ -79,8 +78,7 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 /// How often to check whether an update has finished. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The maximum number of consecutive checks that may still find the stack as it was before the update. Together, these
-/// checks take one minute.
+/// The number of checks in a row that may find no sign of the update. Together, they take one minute.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit has taken effect. It is read just before the edit, so that

@@ -226,8 +226,8 @@ pub struct Metrics {
     /// them.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// The failed reads, by the title of the part that could not be read. Like a successful read, a failed one is not
-    /// repeated for a minute.
+    /// The failed reads, by the title of the part that could not be read. No read is repeated within a minute, even if
+    /// it failed.
     #[serde(skip)]
     unread: BTreeMap<&'static str, Failure>,
     #[serde(skip)]

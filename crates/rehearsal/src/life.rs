@@ -51,8 +51,8 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis. `size` is the chart's size in pixels. `line` is the time and the
-/// label of a vertical line to draw.
+/// Draws an event's life on a logarithmic time axis. `size` is the chart's size in pixels. `line` holds the time and
+/// the label of a vertical line.
 pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));

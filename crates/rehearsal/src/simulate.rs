@@ -1,5 +1,4 @@
-//! The parts of `comeback simulate`: its arguments, the figures of a run and warnings about it, and the HTML report on
-//! the run.
+//! The parts of `comeback simulate`: its arguments, figures, warnings and HTML report.
 
 mod arguments;
 pub mod figures;

@@ -170,8 +170,7 @@ struct ReceivedMessage {
     record: SqsMessage,
     id: String,
     sent: Sent,
-    /// The ID of the message's group in a FIFO queue; `None` in a standard queue, where groups do not keep messages in
-    /// order.
+    /// The ID of the message's group in a FIFO queue. `None` in a standard queue, where groups do not affect the order.
     group: Option<String>,
     end: Mutex<Ending>,
     /// True once SQS has confirmed that it hid or deleted the message.
@@ -273,8 +272,8 @@ where
     }
 
     /// Waits until the [reserve](RESERVE) begins, and then hides or deletes the messages whose outcome is known. If the
-    /// function times out after that, only the records still being processed are affected. The response waits for those
-    /// records, which would otherwise continue in the next invocation.
+    /// function times out after that, only the records still being processed are affected. The response waits for these
+    /// records. Otherwise, their processing would continue in the next invocation.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {

@@ -46,8 +46,8 @@ pub(crate) struct SimulatedAccount<S> {
     /// Total time that the handler has waited between its calls. The virtual clock does not move during these waits,
     /// but they count toward the handler's deadline.
     pub(crate) waited: Cell<Duration>,
-    /// True while one of the handler's calls is in progress. If this is still true after the call, the simulation
-    /// panicked during it, and the handler mistook the panic for a failed call.
+    /// True while one of the handler's calls is in progress. If this is still true afterwards, the simulation panicked
+    /// during the call, and the handler mistook the panic for a failed call.
     pub(crate) at_work: Cell<bool>,
 }
 

@@ -158,7 +158,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes the figures for a finished run. `struck` holds how often each of the scenario's faults struck.
+    /// Computes the figures for a finished run. `struck` counts the strikes of each fault in the scenario.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -253,8 +253,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Computes the figures for the events of the targets that `is_counted` selects by index. Also returns how many of
-    /// the arrived events had 0 retries, 1 retry, and so on.
+    /// Computes the figures for the events of some targets, which `is_counted` selects by index. Also returns the
+    /// number of arrived events with 0 retries, 1 retry, and so on.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,

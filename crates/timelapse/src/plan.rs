@@ -52,8 +52,8 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// Events reach `MAX_AGE` before the outage ends. Of the policies that are not too slow, [`Limit::policy`] is the
-    /// one with the fewest dead-letters for this reason.
+    /// Events reach `MAX_AGE` before the outage ends. [`Limit::policy`] dead-letters the fewest events for this reason,
+    /// of all policies that are not too slow.
     MaxAge,
     /// `MAX_RETRIES` ends the retries before the outage ends. [`Limit::policy`] is chosen in the same way as for
     /// [`MaxAge`](Self::MaxAge).

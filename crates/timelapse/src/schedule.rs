@@ -21,8 +21,8 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events that a [`Schedule`] follows. If each event is retried often, the default is lower, so that
-/// all events together have about [`RETRIES_IN_ALL`] retries.
+/// Default number of events that a [`Schedule`] follows. If events are retried often, fewer are followed, so that there
+/// are about [`RETRIES_IN_ALL`] retries in total.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;

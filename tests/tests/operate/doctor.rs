@@ -73,7 +73,7 @@ struct Ward {
     shell: Shell,
     /// An operator with only the permissions that `docs/operate.md` lists for `doctor`.
     operator: Operator,
-    /// An operator with all permissions, because a fault may lead `doctor` to a queue outside the stack.
+    /// An operator with all permissions, for faults that make `doctor` read a queue outside the stack.
     chief: Operator,
 }
 

@@ -157,7 +157,7 @@ impl App {
         Ok(Self { ministack, folder })
     }
 
-    /// Physical name of the only resource of this type in the stack `Shop` whose logical id begins with `id`.
+    /// Physical name of the resource in the stack `Shop` with this type and a logical id that begins with `id`.
     fn resource(&self, kind: &str, id: &str) -> String {
         let query = format!(
             "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"

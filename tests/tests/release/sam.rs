@@ -9,8 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs the two lines in docs/deploy-sam.md that deploy a release. Apart from the release, they use
-/// nothing from the repository.
+/// Deploys a release with the two lines in docs/deploy-sam.md. They use nothing from the repository except the release.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();

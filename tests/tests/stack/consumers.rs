@@ -17,7 +17,7 @@ const MESSAGES: u64 = 200;
 /// The wait, in seconds, that the consumer requests with `RetryAfter` when it first receives certain messages. The
 /// actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// How early a retry may seem to come, in seconds: clocks differ, and SQS counts whole seconds.
+/// Allowance for a retry that seems early, in seconds: clocks differ, and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {

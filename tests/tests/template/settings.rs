@@ -243,8 +243,8 @@ fn parameter_of(variable: &str) -> String {
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
-/// Returns true if CloudFormation would refuse the value. A pattern must match the whole value. A number does not need
-/// to be whole.
+/// Returns true if CloudFormation would refuse the value. A pattern must match the whole value. A number may have
+/// decimals.
 fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =

@@ -9,9 +9,9 @@ use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Returns a copy of an SQS event with all times shifted by the same number of whole seconds. `moment` becomes `now`,
-/// or a time less than a second before `now`, so a message that was due at `moment` is due at `now`. The shift is in
-/// whole seconds because an envelope holds only whole seconds.
+/// Returns a copy of an SQS event with all times shifted by the same number of whole seconds, because an envelope holds
+/// only whole seconds. `moment` becomes `now` or a time less than a second earlier, so a message that was due at
+/// `moment` is due at `now`.
 ///
 /// # Panics
 ///

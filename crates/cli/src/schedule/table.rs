@@ -35,7 +35,7 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
 }
 
 const CELLS: usize = 72;
-/// Minimum distance between two ticks, as a share of the axis, at which their labels do not touch.
+/// Minimum distance between two ticks, as a share of the axis, so that their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
 /// Draws a timeline with a line for each retry. A line covers the period in which nine events in ten are retried.

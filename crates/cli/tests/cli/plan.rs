@@ -1,5 +1,5 @@
-//! Tests for `comeback plan`: its output, its charts and its error messages. For speed, the outages are short, and
-//! the goals allow so much time that only the longest cap is simulated.
+//! Tests for `comeback plan`: its output, its charts and its error messages. For speed, the outages are short, and the
+//! goals are so generous that only the longest cap is simulated.
 
 use serde_json::Value;
 

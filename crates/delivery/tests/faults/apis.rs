@@ -26,8 +26,7 @@ pub(crate) trait Api: Sized {
 
     /// Code of a transient error: if the service returns it for an entry, the sender retries the entry.
     const PASSING: &'static str;
-    /// Code of a permanent error: if the service returns it for an entry, the sender gives up on the entry. `None` if
-    /// the API has no such code.
+    /// Code of a permanent error, after which the sender gives up on the entry. `None` if the API has no such code.
     const FINAL: Option<&'static str> = None;
     /// Error code that the service returns when it refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;

@@ -46,8 +46,8 @@ impl Iterator for Drawn {
     }
 }
 
-/// Sends the given number of entries, and checks that all of them arrive in time. The time limit is 1.5 times the
-/// shortest time in which the service can accept the entries that exceed its burst capacity.
+/// Sends the given number of entries, and checks that all of them arrive within 1.5 times the shortest possible time.
+/// The service accepts the first `burst` entries at once, and the rest at `per_second`.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::of(Drawn::seeded(7)));
     let start = Instant::now();

@@ -57,8 +57,8 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// A minute after [`AT`], applies the last retry request or, without one, the last pause. Returns the seconds from
-/// [`AT`] until the message's retry is due.
+/// Applies the last retry request or, if there is none, the last pause, one minute after [`AT`]. Returns the seconds
+/// from [`AT`] until the message's retry is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));

@@ -142,8 +142,8 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages cannot be hidden before their re-invocations, and the re-invocations are throttled. These two messages
-/// use up the room, so the third message is moved.
+/// Two messages use up the room: they could not be hidden before their re-invocations, which were then throttled. The
+/// third message is therefore moved.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);

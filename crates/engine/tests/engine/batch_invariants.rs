@@ -221,7 +221,7 @@ proptest! {
     }
 
     /// If a log line contains a receipt handle, the message is hidden for as long as the line says, and no copy of the
-    /// event is in flight. Every line about a message that waits for more than two minutes, and only for its backoff,
+    /// event is in flight. A line about a message that waits only for a backoff of more than two minutes always
     /// contains a handle.
     #[test]
     fn only_recallable_messages_have_a_handle(

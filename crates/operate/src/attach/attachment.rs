@@ -41,8 +41,8 @@ pub(crate) struct Attachment {
     /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
     /// permission only if no stack owns the handler.
     pub(crate) invoke_policy: bool,
-    /// The total size, in characters, of the inline policies of the handler's role after the permission to invoke the
-    /// function is added. 0 if `attach` does not add this permission.
+    /// The total size, in characters, of the inline policies of the handler's role, including the permission to invoke
+    /// the function. 0 if `attach` does not add this permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations.
     pub(crate) owner: Option<String>,

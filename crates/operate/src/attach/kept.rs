@@ -98,8 +98,8 @@ pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// Reads a time from the tags. For the key [`DETACHED`], it is when the function was detached; for [`MOVED`], when it
-/// was moved to another deployment. `None` if the tag is missing or invalid.
+/// Reads the time when the function was detached (key [`DETACHED`]) or moved to another deployment ([`MOVED`]). `None`
+/// if the tag is missing or invalid.
 pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }

@@ -121,8 +121,8 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why waiting events might be missing from the log. The handler may not have received every event yet, or
-/// the log level may hide the lines. `None` if the log shows all waiting events.
+/// The reason why the log might not show every waiting event: the handler has not received some events yet, or the log
+/// level hides the lines. `None` if the log shows them all.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());

@@ -41,8 +41,8 @@ pub enum Route {
     /// Detaches the functions: from then on, only Lambda handles their failed events, as it did before they were
     /// attached.
     Detach {
-        /// True to detach without waiting until the functions' events have left the retry queue. Events still in the
-        /// queue are then usually dead-lettered; the plan says what happens to them.
+        /// True to detach even if the functions' events are still in the retry queue. The plan says what happens to
+        /// these events; usually, they are dead-lettered.
         at_once: bool,
     },
 }
@@ -210,7 +210,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails unless the changes to every function are complete.
+    /// Fails if any function failed. Combines several failures into one.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();

@@ -19,7 +19,7 @@ use crate::shown::shown;
 use crate::text;
 use crate::text::{Text, quoted};
 
-/// A change that writes dead-letters to a new file. It deletes each one once its line is on disk.
+/// A change that writes dead-letters to a new file, and deletes each from the queue once its line is on disk.
 #[derive(Clone, Debug)]
 pub struct Discard {
     /// The dead-letters to discard.

@@ -125,8 +125,8 @@ impl NewFile {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Appends lines, and waits until they are on disk. If that fails, truncates the file to its previous length: the
-    /// dead-letters stay in the queue, so importing these lines would duplicate them.
+    /// Appends lines, and waits until they are on disk. If that fails, truncates the file to its previous length. The
+    /// dead-letters are still in the queue, so importing these lines would duplicate them.
     fn write(&self, lines: &[StoredDeadLetter]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());

@@ -25,8 +25,8 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 /// The values that all dead-letters in a group share, and the error message of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons. It is `other` for
-    /// dead-letters that do not fit in any group because there are too many groups.
+    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons. Once there are too many
+    /// groups, `other` is the group for all dead-letters that fit no existing group.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,

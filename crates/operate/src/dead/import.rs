@@ -123,8 +123,8 @@ impl Import {
         })
     }
 
-    /// Sends the dead-letters that are not yet `imported`, and records which ones SQS accepted. `outcome` counts what
-    /// was sent, even if a later send fails.
+    /// Sends the dead-letters that are not yet `imported`, and records which ones SQS accepted. Counts the sent
+    /// dead-letters in `outcome`, even if a later send fails.
     async fn send_all(
         &self,
         operator: &Operator,

@@ -30,8 +30,7 @@ impl Pace {
     }
 
     /// The size of the next batch: one dead-letter if none has been `tried` yet, otherwise as many as the rate allows
-    /// in one second. The first batch is small because its dead-letter is duplicated if the permission to delete is
-    /// missing.
+    /// in one second. The first batch is duplicated if the permission to delete is missing, so it is small.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }

@@ -38,8 +38,8 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The filter's flags, for the [`Activity`] that records a change. Leaves out `--key`, because the record has a
-    /// separate field for keys, and the values of `--payload`, which are private.
+    /// The filter's flags, for the [`Activity`] that records a change. Leaves out the values of `--payload`, which are
+    /// private, and `--key`, because the record has a separate field for keys.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));

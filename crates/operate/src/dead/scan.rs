@@ -53,7 +53,7 @@ pub enum ScanEnd {
 pub struct Read {
     /// The number of distinct dead-letters that were read.
     pub dead_letters: u64,
-    /// The number of dead-letters that were ignored because they were sent after the scan's cut-off time, usually its
+    /// The number of dead-letters that were ignored because they were sent after the cut-off time, usually the scan's
     /// start.
     pub newer: u64,
     /// The reason why the scan ended.
@@ -77,9 +77,8 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Estimates how many dead-letters are hidden because other readers received them; `None` if there are none.
-    /// `depth` holds the queue's message counts at `now`, before this scan received the first of its `read`
-    /// dead-letters.
+    /// Estimates how many dead-letters other readers keep hidden; `None` if there are none. `depth` holds the queue's
+    /// message counts at `now`, before this scan received any message. The scan then read `read` dead-letters.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old. Some dead-letters that were hidden then may have become visible and been
         // read.

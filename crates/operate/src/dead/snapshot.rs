@@ -169,7 +169,7 @@ impl Snapshot {
     }
 
     /// Checks that the function name in the filter is not misspelled. Returns a note if the allow-list allows the
-    /// function but no dead-letter belongs to the named alias or version, because that name may be misspelled.
+    /// function, but no dead-letter belongs to the alias or version in the filter.
     ///
     /// # Errors
     ///

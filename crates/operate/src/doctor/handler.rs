@@ -243,8 +243,8 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// The commands that make silent alarms notify somebody. They enable disabled actions. An alarm without actions gets
-/// an SNS topic, through a stack parameter or, if `attach` created the alarm, by attaching its function again.
+/// The commands that make silent alarms notify somebody. They enable disabled actions, and give alarms without actions
+/// an SNS topic: through a stack parameter or, if `attach` created the alarm, by attaching its function again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =

@@ -163,9 +163,9 @@ pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Returns the pauses with the open pauses for `target` ended at `now`, rounded up to a whole second. A pause that has
-/// not started is removed. A pause that would end within this second anyway is left unchanged, because another operator
-/// may have just ended it.
+/// Returns the pauses after ending the open pauses for `target` at `now`, rounded up to a whole second. A pause that
+/// has not started is removed. A pause that ends by then anyway is left unchanged, because another operator may have
+/// just ended it.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // Rounded down, `end` could lie before the time when the pause last held an event.
     let end = now.rounded_up_to_secs();

@@ -1,4 +1,4 @@
-//! Watches the handler's log for the retries that a request makes due.
+//! Watches the handler's log for the retries made at an operator's request.
 
 use std::collections::HashSet;
 use std::ops::Range;

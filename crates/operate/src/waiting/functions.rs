@@ -207,8 +207,8 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// The log lines about `count` events of a function. `lines` holds the age (in seconds) and the other fields of
-    /// each line about an event.
+    /// Returns the log lines about `count` events of a function. `lines` holds the lines about each event: the age of a
+    /// line in seconds, and its other fields.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {
             lines.iter().map(move |(age, more)| {

@@ -192,8 +192,8 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Returns the record of an invocation that failed at `now`, and reuses `text`'s buffer for it. The record contains
-    /// the payload byte for byte.
+    /// Writes the record of an invocation that failed at `now` into `text`'s buffer, and returns it. The record
+    /// contains the payload byte for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();

@@ -124,8 +124,8 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records that a handler received the message after this many policy changes. If the policies have changed since a
-    /// handler last received the message, the message's wait may change or end earlier.
+    /// Records that a handler received the message after this many policy changes. If that number has grown since the
+    /// last receive, the message's wait may change or end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -133,7 +133,7 @@ impl MessageHistory {
         }
     }
 
-    /// Resets the record of a moved copy that lost its message attribute, because the copy looks like a new message.
+    /// Resets the record of a moved copy that lost its attribute. Such a copy looks like a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }

@@ -154,8 +154,8 @@ pub(super) fn spaced_invokes(
 }
 
 /// Checks a log line that contains a message's receipt handle. An operator can use the handle to make the message
-/// visible, so the line is allowed only if the message is hidden, and AWS cannot have accepted a call that re-invokes
-/// the function for the message or moves the message.
+/// visible. The line is therefore allowed only if the message is hidden, and AWS cannot have accepted a call that
+/// retries or moves it.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")

@@ -196,8 +196,8 @@ impl WrittenRequest {
         parts(self) == parts(other) && texts(self) == texts(other)
     }
 
-    /// Returns true if the request was withdrawn at least `SETTLES` ago. An operator who writes at the same time may
-    /// briefly undo a more recent withdrawal.
+    /// Returns true if the request was withdrawn at least `SETTLES` ago. Until then, an operator who writes at the same
+    /// time may briefly undo the withdrawal.
     fn is_long_withdrawn(&self, now: Timestamp) -> bool {
         self.withdrawn_at.is_some_and(|at| at.saturating_add(SETTLES) <= now)
     }

@@ -10,8 +10,8 @@ pub(crate) enum Room {
     /// without the handler's knowledge, prevent moves, or distort the handler's counts or clock.
     Kept,
     Exceeded,
-    /// The fault may fill the queue to its in-flight limit: directly, through outdated counts, or through the messages
-    /// that repeated strikes leave behind.
+    /// The fault may fill the queue to its in-flight limit: directly, through outdated counts, or because repeated
+    /// strikes leave messages behind.
     Full,
 }
 

@@ -100,7 +100,7 @@ impl Faults {
 }
 
 /// Returns a random number generator seeded from the run's seed, a fault's name and a purpose. A colon separates the
-/// last two. No fault's name contains a colon, so different arguments always give different bytes to hash.
+/// last two, and no fault's name contains one, so different arguments always give different bytes to hash.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }

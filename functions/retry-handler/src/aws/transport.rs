@@ -77,8 +77,8 @@ impl SmithyConnector for Connections {
     }
 }
 
-/// Returns the SDK's description of the connection that a request used, so that the SDK can close the connection after
-/// a response that calls for a retry. `None` if the request did not get a connection.
+/// Describes the connection that a request used. The SDK uses this to close the connection after a response that calls
+/// for a retry. `None` if the request did not get a connection.
 fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     used.connection_metadata().as_ref()?;
     let used = used.clone();

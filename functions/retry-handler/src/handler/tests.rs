@@ -139,8 +139,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// The clock is real and the message is due. With a paused clock, or if an earlier call had to wait, the test would
-/// pass even if the deadline were checked too late.
+/// Uses the real clock and a message that is due. If the clock were paused, or an earlier call had to wait, the test
+/// would pass even if the handler checked the deadline too late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -183,7 +183,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// Returns a message whose timestamps are the current time, because `Handler::handle` uses the real clock.
+/// Returns a message that was sent and first received just now, because `Handler::handle` uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {

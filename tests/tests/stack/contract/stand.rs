@@ -1,6 +1,5 @@
-//! The setups that the contracts are checked on. Each has a retry queue. A setup that also has an event source mapping
-//! is called a *stand*. MiniStack and the model that simulations use are stands, but the queue that the engine's tests
-//! use is not.
+//! The setups that the contracts are checked on. Each has a retry queue. A *stand* also has an event source mapping.
+//! MiniStack and the model that simulations use are stands. The queue that the engine's tests use is not.
 
 use std::cell::RefCell;
 use std::time::Duration;

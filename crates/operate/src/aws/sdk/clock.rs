@@ -15,8 +15,8 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// Smaller differences from AWS's clock may be measurement errors: a `Date` header is in whole seconds, and a response
-/// takes some time to arrive.
+/// Smaller differences from AWS's clock are ignored. They may be measurement errors: a `Date` header is in whole
+/// seconds, and a response takes some time to arrive.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.
