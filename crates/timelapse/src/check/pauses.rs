@@ -106,8 +106,8 @@ impl KnownPauses {
     }
 
     /// Returns the time at which an event becomes too old, as far as is known at `now`. Paused time does not count
-    /// toward `max_age`. It includes one `HOLD` after the handler learns of the pause's end, which may take up to
-    /// `between_reads`.
+    /// toward `max_age`. Paused time ends one `HOLD` after the handler learns of the pause's end. The handler may learn
+    /// of it up to `between_reads` late.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
