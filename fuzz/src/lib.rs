@@ -98,8 +98,8 @@ pub fn invocation_record(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// Panics if text after the requested wait changes the wait, if a failure one second later gives a wait that is neither
-/// the same nor one second shorter, or if the engine parses the wait differently.
+/// Panics if text after the requested wait changes the wait, if the wait for a failure one second later is neither the
+/// same nor one second shorter, or if the engine parses the wait differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };

@@ -16,8 +16,8 @@ export interface Watched {
 }
 
 /**
- * The properties that differ from alarm to alarm. Unless they say otherwise, the alarm is raised when its metric is 1
- * or more in one period.
+ * The properties that differ from alarm to alarm. By default, an alarm is raised when its metric is 1 or more in one
+ * period.
  */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 

@@ -7,7 +7,7 @@ import { generatedName } from './target-functions';
 /** Lambda's limit, in bytes, on the size of a function's environment variables when written as JSON. */
 const LIMIT = 4_096;
 
-/** Remedies to suggest for long variables that have no length limit of their own. */
+/** Suggestions for shortening the variables that have no length limit of their own. */
 const REMEDIES: Record<string, string> = {
   TARGET_FUNCTIONS: 'one pattern in targetFunctions can allow many functions',
   NON_RETRYABLE_ERRORS: 'one glob in nonRetryableErrors can match many errors',
@@ -20,9 +20,7 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::Region': 'eu-west-1',
 };
 
-/**
- * Returns a list with an error message if even the shortest possible environment is too large, or else an empty list.
- */
+/** Returns a list: one error message if even the shortest possible environment is too large, otherwise none. */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
   const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {

@@ -94,8 +94,8 @@ export class Monitor extends Construct {
 
   /**
    * Watches a function for failures that Lambda could not send to the retry queue. The alarm is created in the
-   * function's stack. That stack already refers to the stack of the `AsyncRetries` construct, so the reverse reference
-   * would be circular.
+   * function's stack, which already refers to the stack of the `AsyncRetries` construct. A reference in the other
+   * direction would be circular.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);

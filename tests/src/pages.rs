@@ -33,7 +33,7 @@ pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     blocks_in("sh", page, heading)
 }
 
-/// The text of each block in `language` under this heading of a page, including its subsections.
+/// The text of each `language` block under this heading of a page, including the blocks in subsections.
 pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     let below = all_blocks(language, &read(page))
         .into_iter()

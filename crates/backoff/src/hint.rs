@@ -42,7 +42,7 @@ impl Hint {
         crate::requested_wait(header, now).map(Self::new)
     }
 
-    /// Stops retrying if the requested wait is longer than `longest`: no further call is made.
+    /// Allows no further call if the requested wait is longer than `longest`.
     #[must_use]
     pub fn up_to(self, longest: Duration) -> Self {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }

@@ -37,8 +37,8 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks that each wait is within the bounds that the jitter sets, for several ticks (units of time) and every jitter
-/// but the decorrelated one. `growth.rs` tests the ceilings.
+/// Checks that each wait is within the jitter's bounds, for several ticks (units of time) and for every jitter except
+/// decorrelated. `growth.rs` tests the ceilings.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -86,8 +86,7 @@ proptest! {
     }
 
     /// For retry n, `delay` must return the iterator's nth wait if both use a random number generator in the same
-    /// state. With decorrelated jitter, the generator passed to `delay` must be in the state that the iterator's
-    /// generator had before its first wait.
+    /// state. For decorrelated jitter, that is the state before the iterator's first wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

@@ -63,7 +63,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// Converts the error into the failure for a file that can be read but has the wrong content.
+    /// Converts the error into the failure for a readable file with invalid content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

@@ -149,8 +149,8 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// Like [`operator`](Self::operator), for a page that only reads. The [`Operator`] needs no interrupt, because the
-    /// read ends when the browser disconnects.
+    /// Returns an [`Operator`] for a page that only reads. It needs no interrupt, because the read ends when the
+    /// browser disconnects.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }

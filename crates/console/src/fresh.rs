@@ -82,7 +82,8 @@ impl<T> Fresh<T> {
 /// reads the next one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
-    /// The last value that was read successfully. The next read continues from this value, even after a failed read.
+    /// The last value that was read successfully. The next read continues from this value, even if the last read
+    /// failed.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
     /// Number of changes to the account so far. `changes_read` is the value of `changes` when the last finished read

@@ -318,8 +318,7 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// Serves the console on a free port. Returns the server's address, and a sender that stops the server when it sends
-/// `true`.
+/// Serves the console on a free port. Returns the server's address and a sender. Sending `true` stops the server.
 async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -49,8 +49,8 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls in which the entry was sent, including a call that is still in flight.
     calls: u64,
-    /// Number of calls with this entry that used up none of its retries: either the service refused the whole call,
-    /// which was then split, or it throttled this entry but accepted others.
+    /// Number of calls with this entry that do not count against its retries: the service refused the whole call,
+    /// which was then split, or throttled this entry but accepted others.
     free: u64,
     place: Place,
     error: Option<ServiceError>,

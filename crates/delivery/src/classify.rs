@@ -390,7 +390,7 @@ mod tests {
         }
     }
 
-    /// In each case, the client sends no request.
+    /// Without credentials, the client sends no request at all.
     #[tokio::test]
     async fn missing_credentials_are_denied_late_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};

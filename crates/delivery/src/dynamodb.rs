@@ -127,7 +127,7 @@ impl Operation for BatchWriteItem {
         self.key(write).ok().map(Lane::last_wins)
     }
 
-    /// Refuses a write without a valid key, because DynamoDB would refuse the whole call that carries it.
+    /// Refuses a write without a valid key, because one such write makes DynamoDB refuse the whole call.
     fn check(&self, write: &Write) -> Result<(), ServiceError> {
         self.key(write).map(drop)
     }

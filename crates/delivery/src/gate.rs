@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Seconds between the starts of consecutive calls, after the first call that the service throttled. The value applies
-/// if the service throttled all of that call; if it throttled only part, the time is shorter in proportion.
+/// Seconds between the starts of calls after the service has throttled a whole call for the first time. If it
+/// throttled only part of the call, the time is shorter in proportion.
 const FIRST: f64 = 0.1;
 /// The longest gap between calls, in seconds. A service that accepts fewer than one call per 5 s is considered down.
 const LONGEST: f64 = 5.0;
@@ -39,8 +39,8 @@ const STEP: f64 = 1.0 / 16.0;
 /// call by this factor.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// A pause that the service requests may be longer than the sender's own next wait by at most this much. A longer pause
-/// is shortened, because a service could otherwise stop a sender for a day.
+/// A requested pause may be longer than the sender's own next wait by at most this much. A longer pause is shortened;
+/// otherwise, a service could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
@@ -104,8 +104,7 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds between the starts of two successive calls; 0 if the calls are not spaced.
     gap: f64,
-    /// Estimate of the pace that the service allows, in seconds per entry, made after a throttled call. `None` if there
-    /// is no estimate.
+    /// Seconds per entry that the service allows, as estimated after a throttled call. `None` if there is no estimate.
     known: Option<f64>,
     /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
     /// since then.

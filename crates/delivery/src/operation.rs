@@ -83,7 +83,7 @@ pub struct ServiceError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The service requested fewer calls. The entry is retried, and the whole sender slows down.
+    /// The service asked for fewer calls. The entry is retried, and the whole sender slows down.
     Throttled,
     /// A 5xx response, a timeout, a lost connection, or a response without a result for the entry. The entry is
     /// retried, although it may have arrived.

@@ -184,7 +184,7 @@ where
         self.entering.set(Fuse::terminated());
     }
 
-    /// Returns true once a batch that is not full has waited for `linger`. Starts this wait if it has not started yet.
+    /// Returns true once a batch that is not full has waited for `linger`. Starts the wait if none is running.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {

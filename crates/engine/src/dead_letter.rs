@@ -39,8 +39,8 @@ impl Reason {
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or too little of `MAX_AGE` is left for a backoff. Also used if SQS
-    /// is about to delete the message, which it does after 14 days.
+    /// `MAX_AGE` has passed since the first failure, or the time left is too short for a backoff. Also used shortly
+    /// before SQS deletes the message, which it does after 14 days.
     MaxAge,
     /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
     /// `NonRetryable`.

@@ -215,8 +215,7 @@ mod tests {
         })
     }
 
-    /// Returns a JSON object with the members in `first`, which lacks its closing brace, and those in the object
-    /// `rest`.
+    /// Joins two JSON objects into one: `first`, which lacks its closing brace, and `rest`.
     fn whole(first: &str, rest: &str) -> String {
         let rest = &rest[1..];
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }

@@ -188,8 +188,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.values()
     }
 
-    /// The functions and errors of all messages that are or were waiting. [`WaitingMessage::kind`] is an index into
-    /// this list.
+    /// Every combination of function and error in messages that are or were waiting. [`WaitingMessage::kind`] is an
+    /// index into this list.
     pub fn kinds(&self) -> &[MessageKind] {
         &self.kinds
     }

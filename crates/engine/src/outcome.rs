@@ -267,8 +267,8 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// Creates a [`Keep`](Self::Keep) without a delay, which is set later. `due` is when the failed retry was due, and
-    /// `reason` is the reason for the dead-letter that could not be sent.
+    /// Creates a [`Keep`](Self::Keep) without a delay, which is set later. `due` is the due time of the failed
+    /// retry. `reason` is the reason in a dead-letter that could not be sent.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,

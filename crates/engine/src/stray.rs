@@ -31,7 +31,7 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// Returns a description if the message is the failure record of an event source mapping, and otherwise `None`. Such a
+/// Describes a message that is the failure record of an event source mapping; `None` for any other message. Such a
 /// record says which batch the mapping dropped. Sources: the pages on failure destinations for Kinesis, DynamoDB and
 /// Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {

@@ -38,8 +38,8 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Creates a wait that begins at `now`. Its end cannot be computed from the message's own data, so a copy of the
-    /// message carries the end in an attribute.
+    /// Creates a wait that begins at `now`. A copy of the message carries the wait's end in an attribute, because the
+    /// end cannot be computed from the message's own data.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }

@@ -122,9 +122,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of a [`RetryAfter`] or [`NonRetryable`]. It is also the `source` of that error, so that `diagnostic`
-/// finds it even inside anyhow's box or thiserror's `transparent`, which hide the error's type but pass on its
-/// `source`.
+/// The content of a [`RetryAfter`] or [`NonRetryable`]. It is also the error's `source`, where `diagnostic` looks for
+/// it: anyhow's box and thiserror's `transparent` hide the error's type, but keep its `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,

@@ -150,8 +150,8 @@ fn each_metadata_refusal_has_its_message() {
     }
 }
 
-/// An invalid value of a key is refused with that key's error message. For example, integers with a sign, a fraction or
-/// an exponent are invalid.
+/// Each invalid value of a key is refused with that key's message. For example, an integer must not have a sign, a
+/// fraction or an exponent.
 #[test]
 fn each_refused_value_has_its_message() {
     let no_integers = r#"-1 -0 1.0 0.5 1e3 1E400 18446744073709551616 -9223372036854775809 "2" "" null true [1] [] {}

@@ -159,8 +159,8 @@ impl Deployment {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach these functions, and a hint for functions that moved to another stack. This deployment
-    /// cannot attach a function in another account or region; for those, the text says what to do instead.
+    /// The commands that attach these functions, and a hint for functions that moved to another stack. For a function
+    /// in another account or region, which this deployment cannot attach, the text says what to do instead.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =

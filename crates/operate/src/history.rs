@@ -95,8 +95,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Counts the messages from the last `length`, in periods of length `step`. `points` are CloudWatch's counts of
-    /// messages sent to the retry queue, messages deleted from it, and messages sent to the dead-letter queue.
+    /// Counts the messages in the last `length`, in periods of length `step`. `points` holds CloudWatch's counts of
+    /// messages sent to the retry queue, deleted from it, and sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// A new interrupt, with a sender that raises it by sending `true`.
+    /// Creates an interrupt and its sender. Sending `true` raises the interrupt.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (raise, raised) = watch::channel(false);
         (raise, Self(raised))

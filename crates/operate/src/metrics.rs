@@ -80,7 +80,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Reads how many of a function's failures Lambda dropped.
+    /// Reads the number of a function's failed events that Lambda dropped.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use crate::function::FunctionName;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 
-/// The account and deployment that an operator works on, and the means to follow and stop the work.
+/// The account and deployment that an operator works on, with ways to stop the work and to show its progress.
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// The AWS account and region.

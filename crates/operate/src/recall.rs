@@ -36,8 +36,7 @@ pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(
 /// The outcome of a recall, which makes hidden messages visible earlier, at the times when their retries are due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// The number of messages whose visibility timeouts were shortened, so that each becomes visible when its retry is
-    /// due.
+    /// The number of messages whose visibility timeouts were shortened. Each becomes visible when its retry is due.
     pub recalled: u64,
     /// The latest due time of the messages whose visibility timeouts were shortened. `None` if there are none.
     pub all_due: Option<Timestamp>,

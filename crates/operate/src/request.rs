@@ -65,8 +65,8 @@ pub struct RequestPlan {
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// The outcome of the recall, which makes hidden messages visible early. `None` while the request is only planned,
-    /// or if no message had to be made visible early.
+    /// The outcome of the recall, which makes hidden messages visible early. `None` in a plan, or if no message had to
+    /// be made visible early.
     result: Option<Recalled>,
     #[serde(skip)]
     target: PauseTarget,

@@ -46,8 +46,8 @@ pub struct ResumePlan {
     noticed_within_seconds: Option<u64>,
     /// The events that the pauses hold. `None` if the handler's log cannot be read.
     held: Option<Reach>,
-    /// How many of the messages that a pause held become visible earlier, and how many do not, by reason. `None` if the
-    /// change was only planned, or if no such message can become visible earlier.
+    /// The outcome for the messages that the pauses held: how many become visible earlier, and how many do not, by
+    /// reason. `None` in a plan, or if no such message can become visible earlier.
     result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,

@@ -199,7 +199,7 @@ impl Answer for Status {
         layout
     }
 
-    /// Returns how `comeback status` ends: with a failure if some part of the status could not be read, or if the
+    /// Returns the result of `comeback status`: a failure if some part of the status could not be read, or if the
     /// handler currently retries no events.
     fn end(&self) -> Result<(), Failure> {
         if let Some((_, failure)) = self.unread().next() {

@@ -145,7 +145,7 @@ impl DeadLetter {
         fits.unwrap_or(least)
     }
 
-    /// Adds to the dead-letter the message group id and the deduplication id that a FIFO queue requires.
+    /// Adds the message group id and the deduplication id that a FIFO queue requires.
     pub(crate) fn in_order(self, group: &str, message_id: &str) -> Self {
         Self { group: Some(group.into()), deduplication_id: Some(message_id.into()), ..self }
     }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     /// Checks that the parser of the retry handler's log accepts a consumer's line about `action`. `change` sets the
-    /// fields that a line about this action has, and `besides` contains the fields that only the handler writes.
+    /// fields that are specific to the action. `besides` contains the fields that only the handler writes.
     fn read_by_the_handlers_reader(
         action: &'static str,
         change: impl FnOnce(&mut ConsumerLine<'_>),

@@ -77,7 +77,7 @@ pub enum PlanError {
     Refused {
         /// Errors for the invalid settings.
         settings: Vec<SettingError>,
-        /// Errors for the invalid parts of the goal. The errors name the parts as the command line does.
+        /// Errors for the invalid parts of the goal, named as on the command line.
         goal: Vec<ScenarioError>,
     },
     /// The run of one of the policies broke an invariant.

@@ -51,7 +51,7 @@ pub struct Schedule {
     hide_up_to: HideUpTo,
 }
 
-/// Figures for the number of retries per event, counted until the event is dead-lettered.
+/// Figures for the number of retries that an event gets before it is dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RetriesMade {
     /// Mean number of retries per event.

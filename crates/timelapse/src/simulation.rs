@@ -40,8 +40,8 @@ pub enum RunError {
         /// The event that had too many copies or retries; `None` if no single event exceeded its limit, but all events
         /// together exceeded theirs.
         event: Option<EventNumber>,
-        /// The limit that the run exceeded: the highest number of copies or retries that the event, or all events
-        /// together, may have.
+        /// The limit that the run exceeded: the maximum number of copies or retries, for one event or for all events
+        /// together.
         most: u64,
         /// Virtual time at which the run exceeded the limit in `most`, counted from the run's start.
         at: Duration,
@@ -56,8 +56,8 @@ pub enum RunError {
 ///
 /// # Errors
 ///
-/// Fails if a setting of the scenario is out of range, if the run breaks an invariant, or if faults multiply events
-/// without end.
+/// Fails if a setting of the scenario is out of range, if the run breaks an invariant, or if faults produce too many
+/// copies or retries of events.
 pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
     run_changing(scenario, policies, &[], watcher)
 }

@@ -47,7 +47,8 @@ pub(crate) enum Occurrence {
     HandlerTimesOut(usize),
     /// A fault makes SQS deliver a message again, unless the message has a newer receipt than this one.
     AppearsEarly(ReceiptHandle),
-    /// A fault ends a message's retention early. The simulated queue returned this handle when the message was sent.
+    /// A fault ends a message's retention period early. The simulated queue returned this handle when the message was
+    /// sent.
     ExpiresEarly(ReceiptHandle),
     OperatorsAct,
 }

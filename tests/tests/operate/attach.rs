@@ -79,8 +79,8 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs a `comeback` command, and repeats it, as its error advises, while another test is changing the shared stack. On
-/// a busy machine, two tests may read the stack at the same time and then both change it, so that one of the changes is
+/// Runs a `comeback` command. While another test is changing the shared stack, repeats the command, as its error
+/// advises. On a busy machine, two tests may read the stack at the same time and then both change it, so one change is
 /// lost.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {

@@ -126,8 +126,8 @@ fn where_it_works(operator: &Operator) {
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
-/// Asserts that the handler's metrics agree with `status`. MiniStack does not process the embedded metric format, so
-/// the metrics are read from the log as plain lines.
+/// Asserts that the handler's metrics agree with `status`. The metrics are read from the log, because MiniStack does
+/// not process the embedded metric format.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
     let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;

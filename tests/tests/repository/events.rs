@@ -52,7 +52,7 @@ fn rows() -> BTreeMap<String, String> {
     rows.map(|cells| (cells[1].clone(), cells[3].clone())).collect()
 }
 
-/// Each message's outcome, with its retry or its reason, in the words of `events/README.md`.
+/// Each message's outcome, with its retry or reason, worded as in `events/README.md`.
 fn outcome(report: &FileReport) -> String {
     let decisions = report.handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
         (Some(step), Some(reason)) => format!("{step} {reason}"),

@@ -14,8 +14,8 @@ pub(crate) type Series = Vec<Option<f64>>;
 /// The values of each metric, one for each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// Evaluates an alarm on recorded metrics. Returns, for each period, whether the alarm is in the state `ALARM` at the
-/// end of the period.
+/// Evaluates an alarm on recorded metrics. For each period, returns true if the alarm is in the state `ALARM` at the
+/// period's end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");

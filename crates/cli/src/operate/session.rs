@@ -181,7 +181,7 @@ fn print_object(
     print(&joined(std::iter::once(&head).chain(objects)))
 }
 
-/// Joins JSON objects into one. Joins them as text, so that every byte of a payload stays the same.
+/// Joins JSON objects into one, as text, so that every byte of a payload stays the same.
 fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     let members = |object: &'o String| object.strip_prefix('{')?.strip_suffix('}');
     let members = objects.into_iter().map(|object| members(object).expect("BUG: not an object"));

@@ -206,8 +206,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if no
-/// filter selects these dead-letters, or if the flags contain characters that a command line cannot show.
+/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if
+/// there are no such flags, or if they contain characters that a command line cannot show.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     let (flags, is_exact) = match selection {
         Selection::All if snapshot.filter.takes_everything() => (vec!["--all".into()], true),

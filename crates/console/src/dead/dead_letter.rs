@@ -20,7 +20,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
 
-/// Query parameter that identifies, by a random name, a dead-letter that was read again from the queue.
+/// Query parameter with the random name of a dead-letter that was read again from the queue.
 const READ: &str = "read";
 
 pub(super) fn routes() -> Router<Console> {

@@ -33,8 +33,8 @@ pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
-/// Performs an action that reads the dead-letter queue, and redirects to the page that shows the action's progress. If
-/// its form is submitted twice, the action is performed only once.
+/// Performs an action that reads the dead-letter queue, and redirects to the page that shows its progress. If the form
+/// is submitted twice, the action is performed only once.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,

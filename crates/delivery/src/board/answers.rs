@@ -188,7 +188,7 @@ const CALLS: u32 = 6;
 /// half-size call contains half of the entries in an earlier, refused call.
 const HALVES: u32 = 2;
 /// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
-/// far. This takes at most twice as many calls as there are entries left.
+/// far. This takes at most two calls per entry.
 const FEW: usize = 50;
 
 /// Counts the calls in a delivery that were refused as a whole. Stops counting once the service accepts an entry.
@@ -204,8 +204,8 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a call that was refused as a whole. Returns true once every other call can be expected to be refused too.
-    /// Never returns true after a call that was too large, because its refusal says nothing about smaller calls.
+    /// Counts a call that was refused as a whole. Returns true once the service is expected to refuse every other call
+    /// too. Never returns true after a call that was too large, because its refusal says nothing about smaller calls.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;
@@ -219,9 +219,8 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry. In that case, the two halves into which a refused call
-    /// is split are sent before any other entries, because the results for the halves show whether the service refuses
-    /// everything.
+    /// Returns true if the service may be refusing every entry. The two halves of a refused call are then sent before
+    /// any other entries, because their results show whether the service refuses everything.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

@@ -198,7 +198,7 @@ async fn call_is_one_request_despite_client_retries<A: Api>() {
     }
 }
 
-/// Uses the SDK's default HTTP client, because an HTTP client set by the user is shared even by new SDK clients.
+/// Uses the SDK's default HTTP client. A custom HTTP client would be shared by all SDK clients anyway.
 async fn senders_share_the_connections_of_their_client<A: Api>() {
     let service = Service::obliging().await;
     let mut config = config(&service).into_builder();

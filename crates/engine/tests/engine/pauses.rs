@@ -11,8 +11,8 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// Pauses for [`ORDERS`]. Each is given as its start and end, in seconds after the first failure, and its spread in
-/// seconds.
+/// Pauses for [`ORDERS`]. Each is a tuple (start, end, spread), in seconds. The start and end count from the first
+/// failure.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -124,8 +124,8 @@ fn a_pause_does_not_extend_the_retention() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// Returns the last second in which the handler would still retry an event under these pauses, counted from the event's
-/// first failure.
+/// Returns the last second, counted from the event's first failure, in which the handler still retries the event under
+/// these pauses.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
     let reinvoked = |second: &u64| decided(&record, &policy, pauses, at(*second)) == Seen::Reinvoke(1);

@@ -284,7 +284,7 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// No request delays a retry, or makes one due before the request was made.
+    /// A request never delays a retry, and never moves one to a time before the request.
     #[test]
     fn a_request_makes_no_retry_later(
         requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),

@@ -106,7 +106,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// Adjusts the facts as if the functions with the ARNs `listed` were already on the allow-list.
+    /// Returns the facts with the functions in `listed` added to the allow-list.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -168,8 +168,8 @@ impl Attachment {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// Another deployment that retries the function's failed events if callers use the qualifier that the operator
-    /// named. `None` if there is no such deployment.
+    /// The other deployment, if any, that retries the function's failed events when callers use the qualifier that the
+    /// operator named.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }

@@ -36,8 +36,8 @@ pub(crate) struct Leaving {
     /// The reason why events may still be in the retry queue, according to the queue's message counts and the
     /// handler's log. `None` if all events have left, or if there was no need to check.
     pub(crate) waiting: Option<String>,
-    /// Other functions that share the function's role, and that send failures to the retry queue or may still send
-    /// their last failures.
+    /// Other functions with the same role that send failures to the retry queue, or may still send their last
+    /// failures.
     pub(crate) sharing: Vec<String>,
 }
 

@@ -215,8 +215,8 @@ impl FunctionPlan {
     }
 }
 
-/// The delays between checks that a change is visible in AWS. A new permission takes a few seconds to reach every part
-/// of AWS, so the total of about a minute is ample.
+/// The delays between checks while waiting for a change to become visible in AWS. They total about a minute, which is
+/// ample: a new permission reaches every part of AWS within a few seconds.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));

@@ -247,8 +247,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter that the handler could not parse, unless the dead-letter names an error. `None` for all
-/// others: ages and counts in the details would give almost every dead-letter its own group.
+/// The detail of a dead-letter for a message that the handler could not parse, if the dead-letter names no error.
+/// `None` for all others: the ages and counts in their details would give almost every dead-letter its own group.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

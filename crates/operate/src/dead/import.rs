@@ -71,7 +71,7 @@ pub fn check(file: &Path) -> Result<(), Failure> {
 #[derive(Default)]
 struct Count {
     new: u64,
-    /// The number of the file's dead-letters that have already been sent by earlier imports.
+    /// The number of dead-letters in the file that earlier imports have already sent.
     before: u64,
     is_cut_off: bool,
 }
@@ -180,8 +180,8 @@ impl Change for Import {
         self.plan_for(&operator.deployment().await?, &record, &count)
     }
 
-    /// Sends to the dead-letter queue the dead-letters that have not been imported yet. If the file or its `.done` file
-    /// has changed since the plan was made, sends nothing and returns a new plan.
+    /// Sends the dead-letters that have not been imported yet to the dead-letter queue. If the file or its `.done`
+    /// file has changed since the plan was made, sends nothing and returns a new plan.
     async fn perform(&self, operator: &Operator, plan: &ImportPlan) -> Result<Performed<Self>, Failure> {
         let deployment = operator.deployment().await?;
         let (mut journal, record) = Journal::open(&plan.journal)?;

@@ -73,7 +73,7 @@ pub fn unknown() -> DeadLetter {
 }
 
 impl DeadLetter {
-    /// The same dead-letter for the function `payments`, which is not on the allow-list.
+    /// Changes the function to `payments`, which is not on the allow-list.
     #[must_use]
     pub fn of_payments(self) -> Self {
         Self { body: self.body.replace("function:orders", "function:payments"), ..self }

@@ -274,8 +274,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan: makes all of its dead-letters visible again, except the deleted ones, and returns the result of
-    /// the scan. Fails only if the scan failed before it read any dead-letter.
+    /// Ends the scan: makes all of its dead-letters visible again, except those that were deleted, and returns the
+    /// result. Fails only if the scan failed before it read any dead-letter.
     pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();

@@ -37,8 +37,8 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of sends that got no response, plus the number of deletions that failed or got no response. Each of
-    /// them may explain one duplicate.
+    /// The number of sends without a response, plus the number of deletions that failed or got no response. Each may
+    /// explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 

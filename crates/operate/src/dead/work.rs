@@ -12,7 +12,7 @@ use crate::dead::scan::{Scan, ScanEnd, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// Stores dead-letters in another queue or in a file. They can then be deleted from the dead-letter queue.
+/// Stores dead-letters in another queue or in a file, so that they can be deleted from the dead-letter queue.
 pub(super) trait Action {
     /// The data that the action stores for a dead-letter, such as the message to send.
     type Prepared;
@@ -25,9 +25,9 @@ pub(super) trait Action {
     /// is stored elsewhere, so the caller deletes it.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` dead-letters, because they could not be deleted from the
-    /// dead-letter queue. Returns true on success. By default, nothing can be undone: a consumer may already have
-    /// received the messages.
+    /// Undoes the action for the last `dead_letters` dead-letters, which could not be deleted from the dead-letter
+    /// queue. Returns true on success. By default, nothing is undone, because a consumer may already have received the
+    /// messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
         false
     }

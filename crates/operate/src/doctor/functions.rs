@@ -88,8 +88,8 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist, although the operator or the allow-list names it, or although its
-/// failed events go to the retry queue.
+/// Judges an alias or version that does not exist. The operator or the allow-list names it, or its failed events go to
+/// the retry queue.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -293,8 +293,8 @@ pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
 /// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match the full or the simple name of an error type of this
-/// runtime. If the runtime is unknown, any entry can match.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match the full or simple name of an error type that this
+/// runtime reports. If the runtime is unknown, any entry can match.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -314,7 +314,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true if the character may occur in a class name, whatever alphabet the character belongs to.
+/// Returns true if the character may occur in a class name, in any alphabet.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -260,9 +260,9 @@ impl Reading {
 /// The maximum age of the last log line about an event that is still waiting.
 ///
 /// The handler logs a hidden message each time it receives the message again. A moved message, which was sent again
-/// with a delay, is logged only when it is first moved and when it is settled. Its last line may therefore be as old as
-/// the longest `MAX_AGE`. Paused time does not count towards `MAX_AGE`. If a function was paused, the last line may
-/// therefore be as old as SQS's retention period.
+/// with a delay, is logged only when it is first moved and when it is settled. So its last line may be as old as the
+/// longest `MAX_AGE`. If a function was paused, the line may be as old as SQS's retention period, because paused time
+/// does not count towards `MAX_AGE`.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

@@ -58,7 +58,7 @@ pub struct Report<'r> {
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
-    /// A note on the errors of the waiting events, if the filter's error glob matches none of them; otherwise `None`.
+    /// If the filter's error glob matches none of the waiting events, a note on their errors; otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<Text>,
     /// The command's result: an error if the filter names functions that the handler does not retry and that no log

@@ -151,8 +151,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns a table of a run's costs. Each kind of call, each function's compute and the logs have a row with an amount
-/// and its list price. The last row gives the total price.
+/// Returns a table of a run's costs. It has a row for each kind of call, for each function's compute and for the logs,
+/// with an amount and its list price. The last row is the total.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {

@@ -44,8 +44,7 @@ struct Page {
     /// True if the policy was also run with the other kinds of jitter.
     by_jitter: bool,
     life: Option<Chart>,
-    /// The `comeback plan` command that finds the cheapest policy that recovers from this run's outage within 30
-    /// minutes.
+    /// The `comeback plan` command for the cheapest policy that recovers from this run's outage within 30 minutes.
     plan: Option<String>,
     limit: Vec<String>,
     limit_by_rate: Table,

@@ -93,7 +93,7 @@ mod tests {
         Summary { minutes, ..run(&scenario(), &policy().into(), &mut ()).unwrap() }
     }
 
-    /// Returns `minutes` minutes in which `visible` messages are visible, between two minutes in which none are.
+    /// Returns `minutes` minutes with `visible` visible messages each, between two minutes without any.
     fn visible(minutes: usize, visible: u32) -> Vec<Minute> {
         let quiet = Minute { in_flight: LIMIT - 1, ..Minute::default() };
         let behind = vec![Minute { visible, ..quiet }; minutes];

@@ -15,8 +15,8 @@ use crate::event::EventNumber;
 /// Longest visibility timeout that can be set after a message's first receive: 12 hours less 30 s. SQS counts the 12
 /// hours from the receive.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout after a message's second or later receive. It is 1,230 s shorter than the longest one
-/// after the first receive, because a throttled poller may have held the message for that long.
+/// Longest visibility timeout after a message's second or later receive. It is 1,230 s shorter than after the first
+/// receive, because a throttled poller may have held the message for that long.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message: half a day less than the queue's retention period of 14 days.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
@@ -94,7 +94,7 @@ impl Handling<'_> {
         self.known.end(first_failure, self.policy.max_age(), self.between_reads, self.now)
     }
 
-    /// Returns [`Self::end`] or, if it is earlier, the time at which the message itself becomes too old.
+    /// Returns the earlier of [`Self::end`] and the time at which the message itself becomes too old.
     fn end_of_message(&self) -> Timestamp {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }

@@ -167,7 +167,7 @@ impl Hops {
     }
 }
 
-/// Records of all messages in the queue, and of messages that may be settled again because of a fault.
+/// Histories of all messages in the queue, and counts for messages that may be settled again because of a fault.
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,

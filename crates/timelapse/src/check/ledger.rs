@@ -50,7 +50,7 @@ pub struct FaultCounts {
     pub duplicate_retries: u64,
     /// Number of dead-letters for a message that had already been retried or dead-lettered.
     pub duplicate_dead_letters: u64,
-    /// Number of moved copies of a message that had already been retried, dead-lettered or moved.
+    /// Number of moves of a message that had already been retried, dead-lettered or moved.
     pub duplicate_moves: u64,
 }
 
@@ -104,8 +104,8 @@ pub(crate) enum EventOutcome {
 }
 
 impl Life {
-    /// Returns how the event ended, or that it has not ended yet. Returns `None` if the event has vanished: no
-    /// invocation, message or dead-letter contains it.
+    /// Returns how the event ended, or its state if it has not ended. `None` if the event has vanished: no invocation,
+    /// message or dead-letter contains it.
     pub(crate) fn end(&self) -> Option<EventOutcome> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Some(EventOutcome::Delivered),

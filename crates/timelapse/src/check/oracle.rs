@@ -143,8 +143,8 @@ impl Oracle {
         self.histories.change(entry, |history| history.duplicated = true);
     }
 
-    /// Allows a message to be settled a second time because of a fault: a stale receipt handle, or a dead-letter that
-    /// SQS accepted although its response was lost.
+    /// Allows a message to be settled a second time because of a fault: a stale receipt handle, or a lost response to
+    /// a dead-letter that SQS accepted.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.histories.excuse(entry);
     }

@@ -10,8 +10,8 @@ use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two consecutive attempts by one environment to read the pauses. The handler's interval is 30 s,
-/// or 0.3 s for each possible environment if that is longer. The limit is a quarter longer than the interval.
+/// Longest time between two consecutive attempts by one environment to read the pauses: a quarter longer than the
+/// handler's interval. The interval is 30 s or, if longer, 0.3 s for each possible environment.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 

@@ -34,8 +34,7 @@ pub const TARGET_MEMORY_GB: f64 = 0.125;
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// A kind of API call that Comeback causes and AWS bills. The first invocation of the target for an event is not
-    /// included.
+    /// A kind of API call that Comeback causes and AWS bills. An event's first invocation is not included.
     pub enum ApiCall;
     /// Name of the call as `service:Operation`. If two calls have the same operation, a note in parentheses tells them
     /// apart.

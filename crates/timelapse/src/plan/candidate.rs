@@ -30,7 +30,7 @@ pub struct Candidate {
     /// Percentiles of the time from the outage's end to the delivery of an event that failed during the outage, in
     /// milliseconds. `None` if no event is delivered.
     pub recovery_ms: Option<Percentiles>,
-    /// Mean number of retries per event, among the events that reach the target during the outage.
+    /// Mean number of retries of an event that reaches the target during the outage.
     pub retries_per_event: f64,
     /// Number of retries per second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
@@ -163,8 +163,7 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The tolerance allows for costs that arise only in the simulation: those of empty polls, and of batches that are
-    /// not quite full.
+    /// The tolerance covers costs that arise only in the simulation: empty polls, and batches that are not quite full.
     #[test]
     fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {

@@ -11,8 +11,8 @@ use crate::scenario::{Scenario, ScenarioError};
 /// Accepted range for the durations in a goal: from a second, SQS's unit of time, to SQS's longest retention period.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Number of events rehearsed under each policy. This sample can represent all events, because events affect each other
-/// only in the queue.
+/// Number of events rehearsed under each policy. A sample is enough, because events affect each other only in the
+/// queue.
 pub const REHEARSED: usize = 1_000;
 
 /// The outage to recover from, and the time allowed for the recovery.
@@ -75,8 +75,8 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Shortest time in which the target has the capacity to handle 99 % of [these events](Self::events_to_recover);
-    /// zero if the capacity is unlimited.
+    /// Shortest time in which the target can handle 99 % of [these events](Self::events_to_recover); zero if its
+    /// capacity is unlimited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
         per_second.map_or(Duration::ZERO, |per_second| {

@@ -22,7 +22,7 @@ pub struct InFlight {
     /// in flight.
     pub in_flight: f64,
     /// Maximum number of messages that can be hidden between two reads of the queue's message counts: twice
-    /// `HIDE_UP_TO` or, if fewer messages are waiting, all of them. In addition, each poller may hold one batch.
+    /// `HIDE_UP_TO`, or all waiting messages if they are fewer. In addition, each poller may hold one batch.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,

@@ -48,7 +48,7 @@ pub(crate) struct Batch {
 pub(crate) struct Death {
     pub(crate) fault: Fault,
     pub(crate) calls: u64,
-    /// Time from the handler's start to its calls; `None` means the handler's usual run time.
+    /// Time from the handler's start to its calls; `None` for the usual run time.
     pub(crate) calls_at: Option<Duration>,
 }
 

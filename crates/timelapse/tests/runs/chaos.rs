@@ -121,8 +121,8 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// A message's retention period ends while a slow handler works on the message, and the handler may then still settle
-/// it. Without an exception for this case in `Oracle::removed`, the run would break an invariant with every seed.
+/// If a message's retention period ends while a slow handler works on the message, the handler may still settle it.
+/// Without an exception for this case in `Oracle::removed`, the run would break an invariant with every seed.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {

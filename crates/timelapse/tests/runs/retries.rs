@@ -95,9 +95,9 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// The function is paused until the last day of SQS's retention period, and its events wait for half a day at a time.
-/// If SQS refuses to hide a message, the message comes back after 1,230 s. Even then, no message may reach SQS's
-/// maximum of 1,000 receives.
+/// The function is paused until the last day of SQS's retention period, and its events wait half a day at a time. If
+/// SQS refuses to hide a message, the message comes back after 1,230 s. Even if SQS always refuses, no message may
+/// reach SQS's maximum of 1,000 receives.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {

@@ -13,8 +13,8 @@ use super::transport::TrustedFile;
 /// Services that the handler calls, as named in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// Variables that provide credentials. Lambda sets the access key. With SnapStart or in a container, one of the other
-/// two variables specifies the URL from which credentials are fetched. Every SDK prefers these variables to a profile.
+/// Variables for credentials. Lambda sets the access key. SnapStart and containers set one of the other two, to the
+/// URL that provides the credentials. Every SDK prefers these variables to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];

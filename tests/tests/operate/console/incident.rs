@@ -86,8 +86,8 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// Handles the incident without a mouse: with shortcuts, Tab and Enter alone, pauses a function from the first page,
-/// and opens the plan for retrying one event.
+/// Handles the incident with the keyboard alone (shortcuts, Tab and Enter): pauses a function from the first page, and
+/// opens the plan for retrying one event.
 pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     let running = Running::start_demonstration("keyboard").await;
     let mut browser = Browser::signed_in(&running, "keyboard").await;

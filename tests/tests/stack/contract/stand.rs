@@ -98,9 +98,9 @@ pub(crate) enum Difference {
     /// If a batch response has an unknown or empty id, MiniStack deletes all messages that the response does not name,
     /// because it subtracts the failed ids from those of the batch. AWS keeps the whole batch.
     DeletesDespiteUnknownIds,
-    /// MiniStack writes invocation records without `version`, `timestamp` and `executedVersion`, and without a
-    /// qualifier in `functionArn`, because it builds the record from the few members that it still has after the
-    /// retries. AWS writes all of these. (`tests/tools/run_ministack.py` adds the `requestId`.)
+    /// MiniStack's invocation records lack `version`, `timestamp`, `executedVersion` and the qualifier in
+    /// `functionArn`, because MiniStack builds a record from the few members that it keeps during the retries. AWS
+    /// writes them all. (`tests/tools/run_ministack.py` adds the `requestId`.)
     LeavesOutOfRecords,
     /// MiniStack's invocation records always report three invocations, because MiniStack writes a constant. AWS reports
     /// one if Lambda's retries are turned off.

@@ -19,8 +19,8 @@ pub trait Clock: fmt::Debug {
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock that moves only when it is set. A sleep sets it to the end of the sleep, so tests do not wait and every run
-/// is the same.
+/// A clock that moves only when it is set. A sleep sets it to the sleep's end. So tests do not wait, and every run is
+/// the same.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 

@@ -43,7 +43,7 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws random commands and circumstances for a run of length `duration`. Some seeds give no commands.
+    /// Draws random circumstances and commands for a run of length `duration`. With some seeds, there are no commands.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {

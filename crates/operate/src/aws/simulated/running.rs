@@ -62,7 +62,7 @@ fn take_invocations(live: &mut Live, state: &mut State) {
     }
 }
 
-/// Sets the state of each alarm on the number of messages in a queue: `ALARM` while the queue has messages, otherwise
+/// Sets the state of each alarm that watches a queue's message count: `ALARM` while the queue has messages, otherwise
 /// `OK`.
 fn raise_alarms(state: &mut State, now: Timestamp) {
     let State { alarms, queues, .. } = state;

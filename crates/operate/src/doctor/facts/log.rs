@@ -40,8 +40,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches the handler's log for errors, and stops after `PATIENCE`. Finds none if the log group does not exist,
-    /// as is the case until the handler first runs.
+    /// Searches the handler's log for errors, for at most `PATIENCE`. Finds none if the log group does not exist yet.
     async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));

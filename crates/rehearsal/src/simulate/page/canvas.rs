@@ -17,7 +17,7 @@ const POINTS: usize = 300;
 /// The number of minutes that each point on a chart covers is one of these, or more if the run is very long.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
-/// Groups the per-minute values of a run into points, no more than a chart has room to show.
+/// Groups the per-minute values of a run into no more points than a chart has room for.
 pub(super) struct OverTime {
     /// Number of minutes of the run that each point on a chart covers.
     pub(super) step: usize,

@@ -33,7 +33,7 @@ pub struct Circumstances {
     pub clock_error: Duration,
 }
 
-/// The counts of the changes that commands made, by kind. All runs of the same operators add to the same counts.
+/// Counts of the changes that commands made, by kind. All runs of the same operators share these counts.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
