@@ -374,8 +374,8 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. For [`decide`],
-/// the current time is twelve hours after the message was sent.
+/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. In the inputs
+/// for [`decide`], the current time is twelve hours after the message was sent.
 ///
 /// # Panics
 ///

@@ -97,6 +97,7 @@ class Release(unittest.TestCase):
     def test_licences_come_from_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # The copyright holders of the C code: musl, the command's allocator, and the elliptic-curve code used for TLS.
+        # The binaries contain C code from musl, from the command's allocator, and from the elliptic-curve code used
+        # for TLS. These are its copyright holders.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

@@ -75,7 +75,7 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            # An operator may give the handler's name where a command takes a function.
+            # An operator may pass the handler's name to a command that takes a function.
             return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"

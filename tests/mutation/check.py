@@ -93,9 +93,8 @@ def failed_tests(tree, suite):
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Debug information is turned off. The checkout has a different setting, so cargo never mistakes a build with a
-    # planted bug for one of the checkout's own. The dependencies are not rebuilt, because they never have debug
-    # information.
+    # Debug information is off, unlike in the checkout, so cargo never mistakes a build with a planted bug for one of
+    # the checkout's own. The dependencies never have debug information, so they are not rebuilt.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -93,8 +93,8 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    # Doctests are a stage of their own, because they are compiled one crate after another. If they shared a stage with
-    # the other tests, a core would be idle at the end.
+    # Doctests are a stage of their own. They are compiled one crate at a time, so at the end of a shared stage, a
+    # core would be idle.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["env", RUSTDOC, "nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),

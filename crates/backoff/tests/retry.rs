@@ -66,7 +66,7 @@ async fn delays_are_anything_that_yields_durations() {
     assert_eq!(timed(retry(busy, (0..2).map(|_| *local)).sleep(sleep)).await.1, MS * 2);
 }
 
-/// Each inner function returns a different error type that is commonly used with `?`.
+/// Each inner function returns a different common error type.
 #[tokio::test(start_paused = true)]
 async fn the_operations_own_error_comes_out() {
     async fn any() -> anyhow::Result<u64> {

@@ -134,8 +134,8 @@ impl<E, R> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Returns true if waiting for more entries cannot make the next batch fuller. A batch has at most `most` entries.
-    /// The check is cheap: it never adds up the sizes of more entries than one call may carry.
+    /// Returns true if the next batch, of at most `most` entries, would not grow if more entries arrived. The check
+    /// is cheap: it adds up the sizes of at most one call's entries.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));

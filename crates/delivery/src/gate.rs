@@ -111,7 +111,7 @@ pub(crate) struct Pace {
     good: Option<f64>,
     /// Number of consecutive calls in which every entry was throttled.
     nothing: u32,
-    /// True if the next call begins after only half of the usual gap between calls.
+    /// True if the next call begins after half of `gap`.
     is_hasty: bool,
     /// Number of times that the rate has fallen. Each fall begins a new round. Responses to calls that began in an
     /// earlier round are ignored.

@@ -42,8 +42,8 @@ impl Lane {
     }
 }
 
-/// For each lane, its entries without an outcome, in order. With [`remembering`](Self::remembering), giving up on an
-/// entry closes its lane to entries added later.
+/// The entries in each lane that have no outcome yet, in order. With [`remembering`](Self::remembering), a lane
+/// accepts no more entries once the sender has given up on one.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,

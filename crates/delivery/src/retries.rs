@@ -1,4 +1,4 @@
-//! Number of retries per entry, and the waits before them.
+//! The number of an entry's retries, and the waits before them.
 
 use std::fmt;
 use std::sync::Arc;

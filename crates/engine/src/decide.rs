@@ -378,8 +378,8 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The end of `MAX_AGE`, or of the 13 days and 12 hours for which a message may stay in the queue, whichever is
-    /// sooner. The last possible retry is made shortly before then.
+    /// The end of `MAX_AGE`, or 13 days and 12 hours after the message was sent, whichever is sooner. The last
+    /// possible retry is made shortly before then.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
@@ -469,8 +469,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     /// Puts the payload in its envelope for the retry. Fails if the record of the next failure could be too large
-    /// (rule 11 in the module's documentation). SQS refuses such a record, and it is not known what Lambda then does
-    /// with it.
+    /// (rule 11 in the module's documentation). SQS refuses such a record, and Lambda might then lose it.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {

@@ -92,8 +92,8 @@ pub enum WaitsFor {
     },
 }
 
-/// A group of messages with the same function and error. Once there are 1,000 groups, messages with any other function
-/// or error share one more group, which has no function and no error.
+/// A group of messages with the same function and error. There are at most 1,000 of these groups. All other messages
+/// are in one more group, which has no function and no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
     /// The ARN of the function. `None` if this is the group for all combinations of function and error beyond the first

@@ -113,8 +113,8 @@ pub enum What {
         /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// If the dead-letter could not be sent, the reason for dead-lettering the event; otherwise `None`. The log
-        /// line has only the reason's code. Once the dead-letter is sent, a later line has the code and the detail.
+        /// The reason for dead-lettering the event, if the dead-letter could not be sent; otherwise `None`. This log
+        /// line has only the reason's code. The log line about the sent dead-letter also has the detail.
         #[serde(
             default,
             serialize_with = "code",

@@ -17,9 +17,9 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved, and the number that could not be moved.
     pub moves: Moves,
-    /// The first error from hiding a message before its event was re-invoked; `None` if every such message was hidden.
-    /// If the handler crashes after such a re-invocation, the event is re-invoked again after the queue's own
-    /// visibility timeout.
+    /// The first failure to hide a message before its event was re-invoked; `None` if every such message was hidden.
+    /// If the handler crashes after the re-invocation, the event is invoked again when the queue's own visibility
+    /// timeout ends.
     pub unguarded: Option<CallFailure>,
     /// The error from counting the messages in flight; `None` if no count failed.
     pub count_failure: Option<CallFailure>,

@@ -69,8 +69,8 @@ pub struct Request {
     pub by: Option<String>,
     /// The reason that the operator gave; `None` if the operator gave no reason.
     pub why: Option<String>,
-    /// When the request ends and is removed from the pauses document, in whole seconds. If `None`, the request stays
-    /// for [`LONGEST_REQUEST`].
+    /// When the request ends and leaves the pauses document, in whole seconds. `None` means [`LONGEST_REQUEST`] after
+    /// the request was made.
     pub until: Option<Timestamp>,
     /// True once an operator has withdrawn the request. Handlers then ignore the request. The request stays in the
     /// document until its [last moment](Self::last_moment), because a message that the request has recalled must not be

@@ -10,8 +10,8 @@ use crate::time::Timestamp;
 /// Minimum time between an environment's counts of the messages in flight. SQS's own count may be a minute old. Source:
 /// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// If an environment may hide fewer messages than this (the size of a batch), it repeats its count of the messages in
-/// flight.
+/// An environment with room for fewer messages than this counts the messages in flight again. Equals the size of a
+/// batch.
 const LOW: u64 = 10;
 
 /// The number of messages in one retry queue that one handler environment may still hide.
@@ -51,7 +51,7 @@ impl Room {
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// The room for another queue, whose messages have not been counted yet.
+    /// The room in another queue, before that queue's first count.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }

@@ -107,7 +107,8 @@ pub enum BadEntry {
     /// The `POLICIES` entry has a word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// The `POLICIES` entry sets a variable that is unknown or queue-wide, and so cannot be set by an entry.
+    /// The `POLICIES` entry sets a variable that it cannot set: the variable is unknown, or applies to the whole
+    /// queue.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
         /// The variable's name, such as `MAX_AGE`.

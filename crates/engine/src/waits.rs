@@ -92,9 +92,10 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that may have been accepted: one to two hours. It starts when the call ends, at most
-/// `call` from now. Rule 6 of [`decide`](mod@crate::decide) may shorten it to leave time for a last retry. If too
-/// little time is left for that, the wait is not shortened, and the message is dead-lettered when it comes back.
+/// Draws the wait after a call that AWS may have accepted: one to two hours from the end of the call, which is at
+/// most `call` from now. Rule 6 of [`decide`](mod@crate::decide) may shorten the wait to leave time for a last retry.
+/// If not enough time is left for a retry, the wait is not shortened, and the message is dead-lettered when it comes
+/// back.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));

@@ -56,8 +56,8 @@ proptest! {
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
     }
 
-    /// Opening removes the metadata member with the comma after it, or with the comma before it if the member is the
-    /// last. White space between the member and the comma is removed too. White space on the member's other side stays.
+    /// Opening removes the metadata member, the comma after it, and the white space between the two. If the member is
+    /// the last, its comma is the one before it. White space on the member's other side stays.
     #[test]
     fn inline_member_is_removed_anywhere(
         members in payload_members(),

@@ -39,7 +39,8 @@ pub enum Watched {
     DeadLetters,
     /// Dead-letters whose event payloads were lost.
     LostPayloads,
-    /// Dropped events: failed events of the function with this name that Lambda could not send to the retry queue.
+    /// Failed events of the function with this name that Lambda dropped, because it could not send them to the retry
+    /// queue.
     Lost(String),
     /// Failed invocations of the handler, or error lines in its log.
     Errors,

@@ -438,8 +438,7 @@ pub struct ParameterVersion {
     pub number: i64,
     /// The parameter's value in this version.
     pub text: String,
-    /// The time when this version of the parameter was written; `None` if the API call that read it does not return the
-    /// time.
+    /// The time when this version was written; `None` if the API call that read it does not return the time.
     pub at: Option<Timestamp>,
     /// The ARN of the user who wrote this version; `None` if the API call that read it does not return the user.
     pub by: Option<String>,

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period of the data points from CloudWatch. Each [`Window`] adds them up.
+/// The period that each data point from CloudWatch covers. A longer period's count is the sum of its data points.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);

@@ -30,7 +30,7 @@ pub enum Block {
     Rows(Vec<&'static str>),
     /// A remark about the output. The `comeback` command prints it to standard error, after `note: `.
     Note(Text),
-    /// A remark about a possible problem. The `comeback` command prints it to standard error, after `warning: `.
+    /// A warning of a possible problem. The `comeback` command prints it to standard error, after `warning: `.
     Warning(Text),
 }
 

@@ -87,12 +87,12 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Style of a label. The label's `side` and `edge` touch the point at which the label is written.
+/// Style of a label. Its `side` and `edge` determine its anchor.
 pub fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> TextStyle<'static> {
     TextStyle { font: (FONT, size).into_font(), color: colour.to_backend_color(), pos: Pos::new(side, edge) }
 }
 
-/// Writes a label with its anchor at the point `at`, in pixels.
+/// Writes a label so that its anchor is at the point `at`, in pixels.
 pub fn write(root: &Area<'_>, text: &str, style: TextStyle<'_>, at: (i32, i32)) -> Drawing {
     Ok(root.draw_text(text, &style, at)?)
 }

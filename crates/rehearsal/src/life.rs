@@ -27,7 +27,7 @@ pub enum Mark {
     Failed,
     /// An attempt succeeded.
     Succeeded,
-    /// The event waits from this moment on. A bar to the next moment shows the wait.
+    /// The event begins to wait. A bar that ends at the next moment shows the wait.
     Hid,
     /// The event was dead-lettered.
     DeadLettered,

@@ -19,8 +19,8 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// A table that does not have room for all retries shows the first few, and then about this many later retries with
-/// round numbers, such as 20, 30 and 40.
+/// Approximate number of later retries in a table that shows only some retries. These retries have round numbers,
+/// such as 20, 30 and 40.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.

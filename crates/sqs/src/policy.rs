@@ -20,9 +20,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Number of equal steps into which the range of the jitter is divided. The jitter is added to the wait that a
-/// `RetryAfter` requests, and is up to a tenth of that wait, so that messages do not all become visible at the same
-/// time.
+/// Number of equal steps in the range of a `RetryAfter`'s jitter. The jitter lengthens the requested wait by up to a
+/// tenth, so that messages do not all become visible at the same time.
 const PARTS: u64 = 1_000_000;
 /// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
@@ -32,8 +31,8 @@ const SHOWN: usize = 64;
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The maximum backoff: up to 43,170 s. The default is an hour. For a FIFO queue, the default is a minute, because
-    /// the other messages of a group wait for a failed message.
+    /// The maximum backoff: up to 43,170 s. The default is an hour or, for a FIFO queue, a minute, because a failed
+    /// message holds up the other messages of its group.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,

@@ -32,8 +32,8 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// Deploys the example app from docs/deploy-cdk.md. The app's own build finds that `sam build` has already built the
-/// functions, so nothing is built again.
+/// Deploys the example app from docs/deploy-cdk.md. The app's own build has nothing to do, because `sam build` has
+/// already built the functions.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
     let [install, deploy, invoke] =

@@ -120,9 +120,8 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Returns the seconds from `AT` until a message's retry is due, if `line` is the message's log line and the pauses
-/// document has only one request. `list` names the request's list, and `more` is the JSON of further members of the
-/// request.
+/// Returns the seconds from `AT` until the retry of the message in `line` is due. The pauses document has one
+/// request, in the list `list`. `more` is the JSON of further members of the request.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };

@@ -1,4 +1,4 @@
-//! Tests how the pauses are read, how messages are held, and how messages are kept while the pauses are unknown.
+//! Tests of reading the pauses, of holding messages, and of keeping messages while the pauses are unknown.
 
 use comeback_engine::{
     BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,

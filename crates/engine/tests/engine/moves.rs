@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// A copy keeps the sender's attributes, because they belong in the dead-letter if the message cannot be parsed.
+/// A copy keeps the sender's attributes, because the dead-letter must have them if the message cannot be parsed.
 #[test]
 fn a_copy_keeps_up_to_ten_attributes() {
     let own =

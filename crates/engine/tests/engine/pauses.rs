@@ -350,8 +350,8 @@ proptest! {
     }
 }
 
-/// A handler environment that has not noticed the early end brings the event back after the planned end. An environment
-/// that has noticed the early end must then still have time to retry the event.
+/// A handler environment that has not noticed the early end hides the message until after the planned end. Even then,
+/// an environment that has noticed the early end must have time to retry the event.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

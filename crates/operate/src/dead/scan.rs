@@ -29,8 +29,8 @@ const MOST_HIDDEN: usize = 110_000;
 /// A scan ends after this many consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// If a scan must make more dead-letters than this visible again, it warns the operator beforehand, because this takes
-/// a while.
+/// A scan tells the operator before it makes more than this many dead-letters visible again, because that takes a
+/// while.
 const MANY: usize = 2_000;
 
 /// The reason why a scan ended.

@@ -70,9 +70,9 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes the handler's settings. It changes the stack parameter that a value came from, because the
-/// stack's next deployment would undo any other change. AWS refuses a second update while the first is in progress, so
-/// the doctor suggests the remaining values the next time it runs.
+/// The command that changes the handler's settings. A setting that has a stack parameter is changed there, because
+/// the stack's next deployment would undo any other change. AWS refuses a second update while the first is in
+/// progress, so the doctor suggests the other changes the next time it runs.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };

@@ -26,7 +26,7 @@ const SLACK: Duration = Duration::from_secs(90);
 /// skipped: nobody would watch the terminal for that long.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// How long before the event's send time the log search starts. The margin is needed because clocks may differ.
+/// The log is searched from this long before the event was sent, because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it succeeds, is dead-lettered,

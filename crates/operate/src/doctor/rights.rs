@@ -132,7 +132,8 @@ pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static st
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if it has an Allow statement. It may allow what the role's policies do not.
+/// Names the queue's own policy if it has an Allow statement, because it may grant permissions that the role's
+/// policies do not.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }

@@ -42,8 +42,8 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Returns the pause `open` with its planned end, spread and reason replaced by the given ones. If `open` is
-    /// `None`, returns a new pause by the operator `by`.
+    /// Returns the pause `open` with the planned end, spread and reason in these terms. If `open` is `None`, returns
+    /// a new pause by the operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,

@@ -74,7 +74,7 @@ impl Watch {
         }
     }
 
-    /// Returns a remark if the request has ended, but the log does not show a retry for every event. Log lines may be
+    /// After the request has ended, returns a note if the log does not show a retry of every event. Log lines may be
     /// missing, or the handler may be slow.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;

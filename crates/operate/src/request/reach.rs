@@ -51,7 +51,7 @@ pub struct Reach {
     pub unanswered: u64,
     /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// The error glob and the waiting events' errors, if the glob matches none of them.
+    /// If the error glob matches none of the waiting events' errors: the glob and these errors.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
     /// The event key and retry number of each affected event.
@@ -100,8 +100,8 @@ impl Reach {
         reach
     }
 
-    /// Describes how many hidden messages become visible earlier, and why the others do not. `due` says when each of
-    /// the former becomes visible. `paused` is the reason given for events whose function is paused.
+    /// Describes how many hidden messages are recalled, and why the others are not. `due` says when a recalled
+    /// message becomes visible. `paused` is the reason given for events whose function is paused.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();

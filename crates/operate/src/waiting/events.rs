@@ -331,8 +331,8 @@ pub struct WaitingEvent<'w> {
     pub error_type: Option<&'w str>,
     /// The time when the event first failed.
     pub first_failure: Timestamp,
-    /// The time when the retry is due. `None` while the function is paused, or if the message could not be hidden. This
-    /// is the latest possible time if the function was resumed or is not on the allow-list.
+    /// The time when the retry is due; the latest possible time if the function was resumed or is not on the
+    /// allow-list. `None` while the function is paused, or if the message could not be hidden.
     pub due: Option<Timestamp>,
     /// The reason why the event is waiting.
     pub why: Why,

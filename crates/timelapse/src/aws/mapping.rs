@@ -21,8 +21,8 @@ pub(crate) struct Mapping<B> {
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records from earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// Time at which each poller for a quiet queue began to poll; `None` while the handler works on a batch from the
-    /// poller.
+    /// For each of a quiet queue's pollers, the time at which it began to poll; `None` while the handler works on its
+    /// batch.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }

@@ -171,9 +171,9 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// How many times each message was retried, dead-lettered or moved, and how many repetitions are allowed because of
-    /// faults. Messages with no allowed repetitions have no entry; `MessageHistory::settled` is enough for them. An
-    /// entry outlives its message, because a handler may still be working on the message.
+    /// For each message that may be settled again because of a fault: how many times it was retried, dead-lettered or
+    /// moved, and how many repetitions are allowed. For other messages, `MessageHistory::settled` is enough. An entry
+    /// outlives its message, because a handler may still be working on the message.
     excused: HashMap<Id, Excused>,
 }
 

@@ -100,10 +100,10 @@ impl Document {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Checks that this version of the parameter keeps the entries of the earlier version `before`: none is missing, no
-    /// ended pause is open again, and no withdrawn request is in force again. Entries that are newer than `SETTLES` or
-    /// no longer have an effect are not checked. Withdrawn requests and ended pauses may be missing if the parameter
-    /// has no room for them.
+    /// Checks that this version of the parameter keeps the entries of the earlier version `before`: none is missing,
+    /// no ended pause is open again, and no withdrawn request is in force again. Does not check entries that are
+    /// newer than `SETTLES` or that no longer have an effect. A withdrawn request or an ended pause may be missing if
+    /// the parameter has no room for it.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {

@@ -18,8 +18,8 @@ pub struct InFlight {
     pub mean_wait_seconds: f64,
     /// Number of waiting events in the steady state, when events are dead-lettered as fast as they arrive.
     pub waiting: f64,
-    /// Number of hidden messages in a queue without an in-flight limit; at most about `HIDE_UP_TO`. Hidden messages are
-    /// in flight.
+    /// Number of messages that would be hidden, and so in flight, if the queue had no in-flight limit; at most about
+    /// `HIDE_UP_TO`.
     pub in_flight: f64,
     /// Maximum number of messages that can be hidden between two reads of the queue's message counts: twice
     /// `HIDE_UP_TO`, or all waiting messages if they are fewer. In addition, each poller may hold one batch.

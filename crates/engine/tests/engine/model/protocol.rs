@@ -61,7 +61,7 @@ pub(super) enum InvocationEnd {
 /// A fault in the handling of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fault {
-    /// Pollers are throttled, or the process crashes before it does anything: only the receive count rises.
+    /// The pollers are throttled, or the process crashes before it does anything. Only the receive count rises.
     NeverHandled,
     /// The process crashes after its calls, so the message stays in the queue.
     DiesAfterwards,
