@@ -5,8 +5,8 @@ set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# Copies all files that git tracks or would add, with the modes that they would have on a machine where each user has a
-# private group.
+# Copies all files that git tracks or would add. The group may write to the copies, as is usual on a machine where
+# each user has a private group.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"

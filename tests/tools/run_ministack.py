@@ -197,9 +197,9 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack recognizes only some of Lambda's actions, and mistakes other actions for these. For example, it requires
-# `lambda:UpdateFunctionCode` to set a destination. botocore's model contains all operations. An operation's IAM action
-# has the same name, except for `Invoke`.
+# MiniStack confuses some of Lambda's actions. For example, it requires `lambda:UpdateFunctionCode` to set a
+# destination. So this server takes the action from botocore's model, which contains all operations. An operation's
+# IAM action has the same name, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 

@@ -58,7 +58,7 @@ impl Growth {
 /// base · factorᵉ, rounded to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number,
 /// results below 2⁵³ are exact.
 ///
-/// Squares repeatedly, because `core` has no `powi`, and multiplication gives the same result on every machine.
+/// `core` has no `powi`. Repeated squaring needs only multiplication, which gives the same result on every machine.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {

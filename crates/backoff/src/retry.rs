@@ -199,7 +199,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// Replaces one option, which changes the type of the retry.
+/// Returns the retry with one option replaced, and so with another type.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;

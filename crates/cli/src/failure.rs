@@ -54,7 +54,7 @@ impl CommandFailure {
 pub struct BadFile {
     /// Path to the file that cannot be read or written, or has the wrong content.
     pub path: PathBuf,
-    /// The I/O error, or what is wrong with the file's content and, if known, where in the file.
+    /// The I/O error, or the problem with the file's content and, if known, its position in the file.
     pub problem: String,
 }
 

@@ -1,4 +1,4 @@
-//! A request as a page receives it, and the frame around every page, with the title and the navigation.
+//! The request that a page answers, and the frame around every page, with the title and the navigation.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -267,8 +267,7 @@ impl<E, R> Board<E, R> {
         self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }
 
-    /// Settles an entry as failed. The entries behind it in its lane fail too, unless only the last entry in the lane
-    /// matters.
+    /// Settles an entry as failed. Also fails the entries behind it in its lane, unless the lane has `last_wins`.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
             return; // Already settled, together with an earlier entry of its lane.

@@ -214,9 +214,9 @@ impl Environment {
         }
     }
 
-    /// Returns the visibility timeout that hides a message before the handler re-invokes or moves it. It ends one to
-    /// two hours after the latest possible end of this batch: AWS may accept a call even if the handler gets no
-    /// response, and every accepted re-invocation or copy starts its own chain of retries.
+    /// Returns the visibility timeout to set before the handler re-invokes an event or moves its message. It ends one
+    /// to two hours after the latest possible end of this batch, because AWS may accept a call even if the handler
+    /// gets no response. Each re-invocation or copy that AWS accepts starts its own chain of retries.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))

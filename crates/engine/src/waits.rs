@@ -85,9 +85,9 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// Returns the visibility timeout that hides a message before its re-invocation or move: the handler's own Lambda
-/// timeout, plus the wait after a call without a response. It outlasts the handler's invocation, so the message cannot
-/// become visible while its call is in flight.
+/// Returns the visibility timeout to set before a message's re-invocation or move: the handler's own Lambda timeout,
+/// plus the wait after a call without a response. The handler's invocation ends sooner, so the message cannot become
+/// visible while its call is in flight.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }

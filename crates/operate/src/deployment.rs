@@ -206,7 +206,7 @@ impl Deployment {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// The reason why the handler retries nothing, as far as its settings and its event source mapping show.
+    /// The reason why the handler retries nothing; `None` if its settings and event source mapping show no reason.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)

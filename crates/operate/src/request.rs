@@ -187,9 +187,9 @@ impl RequestEvents {
         })
     }
 
-    /// The request to write at time `at`. `hidden` is the longest time that a message may be hidden. A request that
-    /// cancels events by key lasts for the maximum duration. Any other request ends once the handler has checked every
-    /// message that the request covers.
+    /// The request to write at time `at`. `hidden` is the longest time for which a message may be hidden. A
+    /// cancellation by key lasts as long as a request can. Any other request ends once the handler has checked every
+    /// message that it covers.
     fn request(
         &self,
         operator: &Operator,

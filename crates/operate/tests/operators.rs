@@ -229,8 +229,8 @@ fn a_command_that_fails_without_a_reason_ends_the_run() {
     assert_eq!(result(SimulatedChange::Retry(MINUTE, Selection::All), 1.0), Ok(()), "each call fails");
 }
 
-/// Widely different values of `POLICIES` for the functions `orders` and `export-eu`. Some entries name one of the
-/// functions, and others match its name with a pattern.
+/// Values of `POLICIES` that differ widely. Their entries name the functions `orders` and `export-eu`, or match them
+/// with patterns.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
     "*s MAX_RETRIES=2 JITTER=none; export-eu:$LATEST BASE_BACKOFF=10m",

@@ -42,8 +42,8 @@ pub struct Options {
     /// The number of receives after which a failed message is dead-lettered: 1 to 1,000. `None`, the default, sets no
     /// limit.
     pub max_receives: Option<u32>,
-    /// The URL of the dead-letter queue. If it is `None`, messages that get no retry are hidden for `max_backoff` again
-    /// and again, until the queue's redrive policy moves them or its retention period ends.
+    /// The URL of the dead-letter queue. If it is `None`, a message that gets no retry is hidden for `max_backoff`
+    /// again and again, until the queue's redrive policy moves the message or its retention period ends.
     pub dead_letter_queue_url: Option<String>,
     /// The maximum number of records that are processed at the same time: 1 by default. The records of one FIFO group
     /// are always processed one after another.

@@ -172,8 +172,8 @@ impl Ward {
     }
 }
 
-/// Runs `doctor` on a function that receives messages directly from an SQS queue, first with a deployment and then
-/// without one. The results for the function must be equal.
+/// Runs `doctor` on a function that receives messages directly from an SQS queue, once with a deployment and once
+/// without. The results for the function must be the same.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

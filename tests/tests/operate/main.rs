@@ -29,8 +29,9 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Number of trials that run at the same time. Trials mostly wait, but more of them would overload two cores. A call by
-/// the handler could then take longer than 20 s and count as unanswered, and the call's event would wait for an hour.
+/// Number of trials that run at the same time. Trials mostly wait, but more of them would overload two cores. If a
+/// call by the handler then took longer than 20 s, it would count as unanswered, and its event would wait for an
+/// hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

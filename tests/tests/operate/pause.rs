@@ -6,9 +6,9 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// The server's clock runs 60 times as fast as real time, because the handler checks a held event only every 22
-/// minutes. `comeback` runs in real time, so the pause ends long before the event is due. The event is therefore
-/// retried when it is due, without a spread period.
+/// The handler checks a held event only every 22 minutes, so the server's clock runs 60 times as fast as real time.
+/// `comeback` runs in real time, so the pause ends long before the event is due. The event is then retried when it is
+/// due, without a spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;

@@ -73,8 +73,8 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Adapts a code block from the documentation to this machine, and runs the block in this folder. Its downloads
-    /// come from `dist/`.
+    /// Runs a code block from the documentation in this folder, adapted to this machine. The block's downloads come
+    /// from `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));

@@ -55,8 +55,7 @@ async fn failures(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<V
     lines.into_iter().filter(|line| line["error_type"] == error_type).collect()
 }
 
-/// Returns the log lines in which the example target reports that it processed an event whose earlier invocation failed
-/// with this error.
+/// Returns the example target's log lines about the success of events that had failed with this error.
 pub(crate) async fn successes(ministack: &MiniStack, group: &str, error_type: &str) -> Vec<Value> {
     let keys: Vec<_> = failures(ministack, group, error_type).await.iter().map(key).collect();
     let lines = log_lines(ministack, group).await;

@@ -48,8 +48,8 @@ const NAMES_WIDTH: u32 = 120;
 const NAME_HEIGHT: i32 = 17;
 /// Both axes are logarithmic if the highest number of clients is at least this many times the lowest.
 const WIDE: f64 = 50.0;
-/// The vertical axis is logarithmic if one strategy's value at the highest number of clients is more than this many
-/// times another's.
+/// The vertical axis is logarithmic if the strategies' values at the highest number of clients differ by more than
+/// this factor.
 const FAR_APART: f64 = 10.0;
 
 /// Draws `figure` against the number of clients, with a line for each strategy.

@@ -1,5 +1,5 @@
-//! The page for one dead-letter: its entry in the snapshot and, on request, the dead-letter itself, read again from the
-//! queue.
+//! The page for one dead-letter: its facts from the snapshot and, at the operator's request, the whole dead-letter,
+//! read again from the queue.
 
 use std::rc::Rc;
 

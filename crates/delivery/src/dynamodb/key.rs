@@ -62,8 +62,8 @@ impl Table {
     }
 }
 
-/// Returns an attribute's type and value in a form that is the same for equal values; `None` if the attribute cannot be
-/// a key.
+/// Returns an attribute's type and value, normalized so that equal values have equal bytes; `None` if the attribute
+/// cannot be a key.
 fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     match value {
         AttributeValue::S(text) => Some(["S".into(), text.clone().into_bytes()]),

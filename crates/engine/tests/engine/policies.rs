@@ -175,7 +175,7 @@ fn some_record() -> impl Strategy<Value = Record> {
     )
 }
 
-/// The variables of a stack in which the settings of `entry` replace the stack's own, as in `POLICIES`.
+/// Merges the settings of `entry` into the stack's variables, as the handler does for an entry in `POLICIES`.
 fn merged(stack: &Variables, entry: &Variables) -> Variables {
     let mut merged = stack.clone();
     if entry.contains_key("BACKOFFS") {

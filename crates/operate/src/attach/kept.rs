@@ -20,7 +20,7 @@ const DEFAULT: &str = "default";
 /// The tag value that records that a function had no on-failure destination before it was attached.
 const NONE: &str = "none";
 
-/// The tags that store the current settings of the target's qualifier.
+/// The tags that store the target's current settings.
 pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
     let number = |number: Option<i32>| number.map_or(DEFAULT.into(), |number| number.to_string());

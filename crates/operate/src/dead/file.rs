@@ -96,7 +96,7 @@ impl StoredAttribute {
     }
 }
 
-/// A new file for dead-letters. If it is still empty when the `NewFile` is dropped, it is deleted, so that the operator
+/// A new file for dead-letters. Dropping the `NewFile` deletes the file if it is still empty, so that the operator
 /// can repeat the command.
 #[derive(Debug)]
 pub(super) struct NewFile {

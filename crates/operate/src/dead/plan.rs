@@ -262,7 +262,7 @@ impl Acted {
         })
     }
 
-    /// Lays out the summary and the remark `more` on one line, and then a note about missing dead-letters.
+    /// Lays out the summary and `more` on one line, and then a note about missing dead-letters.
     pub(super) fn layout(&self, more: Option<Text>) -> Layout {
         let mut layout = Layout::default();
         // The text of a failure already contains the summary.

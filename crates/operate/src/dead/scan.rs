@@ -175,8 +175,7 @@ pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback for batch calls. It tells the operator how long Comeback waits before it calls SQS again, and
-/// why.
+/// Returns a callback for the pauses in batch calls. It tells the operator the length of each pause and the reason.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));

@@ -142,9 +142,9 @@ impl<A: Action> Run<'_, A> {
         Ok(chosen)
     }
 
-    /// Performs the action. Then deletes from the dead-letter queue each dead-letter that the action has stored
-    /// elsewhere. If a deletion fails, acts on no more dead-letters, because that would only create more copies. Where
-    /// possible, also undoes the action for dead-letters that are known to remain in the queue.
+    /// Performs the action, and deletes the dead-letters that are then stored elsewhere. Fails if a deletion fails,
+    /// because acting on further dead-letters would only create more copies. Where possible, also undoes the action
+    /// for dead-letters that are known to remain in the queue.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),

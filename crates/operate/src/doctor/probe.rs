@@ -59,7 +59,7 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
     Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// Returns how long to wait for the retry of the probe's event to succeed, or the reason not to send the event.
+/// Returns the time within which the event's retry must succeed, or the reason not to send the event.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);

@@ -49,7 +49,7 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     Ok(Judgement { outcome: judgement.outcome.min(need.without), ..judgement })
 }
 
-/// The judgement about the first queue with a key that is disabled, deleted or otherwise unusable.
+/// Judges the first queue whose key is disabled, deleted or otherwise unusable. Returns `None` if no key is.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [

@@ -20,8 +20,8 @@ pub struct Reach {
     pub found: u64,
     /// The number of events that the request affects, including those that would be retried just as soon without it.
     pub reached: u64,
-    /// The number of affected events whose messages become visible earlier than they would have without the request or
-    /// the end of the pause.
+    /// The number of affected events whose messages become visible earlier because of the request or the end of the
+    /// pause.
     pub recalled: u64,
     /// The longest time for which a message of an affected event would stay hidden if its visibility timeout were not
     /// changed.

@@ -54,8 +54,8 @@ impl Trace {
         text![list, " shows who paused it, and why."]
     }
 
-    /// For a waiting event whose retry depends on a pause or on the end of a pause, returns the last sentence of the
-    /// trace. Returns `None` for any other event.
+    /// Returns the last sentence of the trace if a pause, or the end of a pause, determines when the event is
+    /// retried. Otherwise, returns `None`.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let StoryEnd::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };

@@ -122,7 +122,7 @@ pub enum Report {
     /// The log could not be read.
     #[serde(rename = "unknown")]
     Unread {
-        /// The reason, shown to the operator, why the log could not be read.
+        /// The reason why the log could not be read, for the operator.
         why: String,
     },
 }

@@ -171,9 +171,9 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Sends a message, as `SendMessage` does. Returns a handle that identifies the message for
-    /// [`expire_early`](Self::expire_early). Because no receive has returned this handle, it cannot hide or delete the
-    /// message. The queue sets no timer that would expire after `horizon`, the end of the run.
+    /// Sends a message, as `SendMessage` does. Returns a handle for [`expire_early`](Self::expire_early). This handle
+    /// does not come from a receive, so it cannot hide or delete the message. The queue sets no timer that would
+    /// expire after `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,

@@ -29,7 +29,7 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 const ENVELOPE: usize = 256;
 /// Minimum time that SQS must keep a message after a handler has processed it. Equals the longest possible backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// Maximum error in a measured time between two reads of the pauses. The clock may be off by 5 s at each read.
+/// Maximum error in the measured time between two reads of the pauses: the clock may be off by 5 s at each read.
 const SKEW: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;

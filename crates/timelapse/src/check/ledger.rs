@@ -36,8 +36,8 @@ pub(crate) struct Ledger {
     pub(crate) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
     carriers: u64,
-    /// The event with too many copies or retries, and the limit that it exceeds. The event is `None` if no single event
-    /// exceeds its limit, but all events together exceed theirs.
+    /// The event with too many copies or retries, and the limit that it exceeds. If the event is `None`, all events
+    /// together exceed the limit.
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 

@@ -11,7 +11,7 @@ use super::{HOLD, UNHIDDEN};
 
 /// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// Two operators who write the parameter at the same time can lose edits. The edits are restored within this time.
+/// If two operators write the parameter at the same time, edits can be lost. They are restored within this time.
 const SETTLES: Duration = Duration::from_secs(120);
 /// Longest time that SQS keeps a message. A pause that ended longer ago than this has no effect.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);

@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Effect of a fault on the number of messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The number of messages in flight stays within the handler's limit: the fault does not keep messages in flight
-    /// without the handler's knowledge, prevent moves, or distort the handler's counts or clock.
+    /// The number of messages in flight stays within the handler's limit. The fault does not prevent moves, distort
+    /// the handler's counts or clock, or keep messages in flight that the handler does not know of.
     Kept,
     Exceeded,
     /// The fault may fill the queue to its in-flight limit: directly, through outdated counts, or because repeated
@@ -121,7 +121,7 @@ faults! {
     /// When a message is moved, the copy loses its message attribute, so the copy counts as a new message. The rate is
     /// per moved message whose record has a timestamp and a request id.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
-    /// Access is denied when the handler reads the pauses. The rate is per read.
+    /// A read of the pauses is denied. The rate is per read.
     PausesDenied = "pauses_denied", 0.05, Kept;
     /// A read of the pauses is throttled. The rate is per read.
     PausesThrottled = "pauses_throttled", 0.05, Kept;

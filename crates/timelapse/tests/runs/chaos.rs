@@ -190,8 +190,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost response or a crash, the handler waits at least an hour before it repeats a call. Therefore, an
-/// hour-long fault must not cause many more duplicates than a half-hour one.
+/// After a lost response or a crash, the handler waits at least an hour before it repeats a call. So a fault that
+/// lasts an hour must not cause many more duplicates than one that lasts half an hour.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));

@@ -130,8 +130,8 @@ fn transient(text: &str) -> EntryFailure {
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Removes the entries for the next batch call from `entries` and returns them. The total size of a call's messages is
-/// at most SQS's limit for a single message.
+/// Removes the entries for the next batch call from `entries` and returns them. Together, the messages in a call are
+/// no larger than SQS allows a single message to be.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();
