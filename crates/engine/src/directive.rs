@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The SQS consumers in other languages are tested with the same cases.
+    /// The tests of the SQS consumers in other languages use the same cases.
     #[test]
     fn shared_cases_give_their_simple_names() {
         #[derive(serde::Deserialize)]

@@ -35,8 +35,8 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
 }
 
-/// Asserts that there were `expected` calls. Accepts any number of calls if some were retries, as happens on a busy
-/// machine.
+/// Asserts that there were `expected` calls. If some calls were retries, which happens on a busy machine, accepts any
+/// number.
 fn in_calls(expected: u64, calls: u64, retries: u64) {
     assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

@@ -56,7 +56,7 @@ struct Page {
 pub struct Tile {
     /// Name of the figure, such as `delivered`.
     pub label: &'static str,
-    /// For each policy, its name and the value of the figure.
+    /// The name of each policy, and the figure's value under that policy.
     pub values: Vec<(String, String)>,
 }
 

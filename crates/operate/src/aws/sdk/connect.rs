@@ -164,8 +164,8 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails unless `name` looks like a region: lower-case words and a number, where the last word is a compass direction.
-/// For example, it refuses the availability zone `eu-west-1a`. Names are not compared with a list, so new regions are
+/// Fails unless `name` looks like a region: lower-case words, the last of which is a compass direction, and a number.
+/// For example, the availability zone `eu-west-1a` is refused. There is no list of regions, so new regions are
 /// accepted too.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
