@@ -30,7 +30,7 @@ class Account:
             raise Refused(f"no credentials that AWS accepts: set AWS_PROFILE, or log in ({error})") from error
         self.number = identity["Account"]
         self.partition = identity["Arn"].split(":")[1]
-        # An emulator can confirm only some of the facts about AWS, and needs no long waits.
+        # On an emulator, some of the facts about AWS cannot be confirmed, and long waits are unnecessary.
         self.is_emulator = is_emulator(self.sqs.meta.endpoint_url, self.number)
 
 

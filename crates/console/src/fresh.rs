@@ -86,8 +86,7 @@ pub(super) struct Behind<T> {
     /// failed.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes to the account so far. `changes_read` is the value of `changes` when the last finished read
-    /// began.
+    /// Number of changes to the account so far. The last finished read began after `changes_read` of them.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }

@@ -64,8 +64,7 @@ const RUN: [Given; 6] = [
     ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
     ("for", "Virtual time", "24h", "Length of the run"),
 ];
-/// Form fields that become flags in a `plan` command. The field `rate` is also used to describe how many events would
-/// wait.
+/// Form fields that become flags of `comeback plan`. The lab also uses `rate` to estimate how many events would wait.
 const GOAL: [Given; 2] = [
     ("rate", "Rate", "10/s", "Events that fail while the target is down, such as 10/s or 600/m"),
     (

@@ -213,7 +213,7 @@ struct PageOf<'a> {
 }
 
 impl PageOf<'_> {
-    /// Returns the filter, and the range of matching events on this page. The error names the invalid field.
+    /// Parses the filter, and determines which matching events this page shows. The error names the invalid field.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;
@@ -343,7 +343,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// For each period in which events are due, returns a tooltip that links to these events.
+/// Returns a tooltip for each period in which events are due. Each tooltip links to the period's events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

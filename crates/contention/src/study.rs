@@ -76,8 +76,8 @@ impl Study {
         Ok(Self { points, seed, reference })
     }
 
-    /// Total work that [`Study::run`] reports to `progress`. Each run counts as the square of its number of clients,
-    /// which is roughly proportional to the run's duration.
+    /// Total work of the study, in the unit that [`Study::run`] passes to `progress`. A run counts as the square of
+    /// its number of clients, which is roughly proportional to its duration.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
@@ -138,7 +138,8 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a function that counts the accepted writes of a run. It reports progress at most about a hundred times.
+/// Returns a function that counts a run's accepted writes. It reports progress after every hundred writes (in a large
+/// run, after every hundredth of the writes), and at the end.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;

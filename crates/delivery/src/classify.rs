@@ -79,9 +79,9 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// Builds the answer for one entry from the service's result for that entry. A result with an error code is a failure;
-/// if the code is unknown, the entry is retried. A result with an id but no code is a success. A result with neither
-/// counts as no answer.
+/// Builds the answer for one entry from the service's result for that entry. A result with an error code is a
+/// failure; if the code is unknown, the entry is retried. A result with an id but no code is a success. A result with
+/// neither is treated as a missing answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> EntryAnswer<R> {
     match (code, receipt) {

@@ -100,8 +100,8 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
 /// may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
-/// Time between the last retry and `MAX_AGE`, or a tenth of `MAX_AGE` if that is shorter. A message that arrives late
-/// by less than this can still be retried.
+/// Time from the last retry to `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A message that is late by less than
+/// this time can still be retried.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
 /// may request the same wait for all its events, which must not all be retried at once.
@@ -405,9 +405,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// Returns the time from the end of a pause, `over`, until the last possible retry. A later pause extends
-    /// `MAX_AGE`, but must not change the due times of the events that were held during this pause. The time is
-    /// therefore computed as of the moment at which every handler environment has noticed the end of this pause.
+    /// Returns the time from `over`, the end of a pause, to the last possible retry. A later pause extends `MAX_AGE`,
+    /// but must not change the due times of events that this pause held. `MAX_AGE` is therefore taken as of the time
+    /// by which every handler environment has noticed the end of this pause.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
@@ -505,9 +505,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// Returns the last part of a dead-letter reason's text: from the third receive on, a warning that an earlier
-/// re-invocation may have succeeded; before that, nothing. The handler re-invokes on the second receive at the
-/// earliest.
+/// Returns the end of a dead-letter reason's text: a warning that an earlier re-invocation may have succeeded, or
+/// nothing before the third receive. The handler re-invokes on the second receive at the earliest.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

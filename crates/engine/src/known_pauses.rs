@@ -18,11 +18,10 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 
 /// The pauses that a handler environment knows, and the time at which it reads them next. It reads the pauses before
 /// its first batch, and again before the first batch that starts at least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s)
-/// later; this interval is extended by a random amount, up to a quarter of its length. A failed read does not change
-/// the known pauses. After the first failed read, the environment reads the pauses again before its next batch.
-/// Otherwise, it could hide messages that an operator has just made visible. After each further failure in a row, it
-/// waits longer before the next read. Until a read has succeeded, it reads the pauses before every batch, and invokes
-/// no function.
+/// later. Up to a quarter of this interval is added at random. A failed read does not change the known pauses. After
+/// the first failed read, the environment reads the pauses again before its next batch, because it could otherwise
+/// hide messages that an operator has just made visible. After each further failure in a row, it waits longer before
+/// the next read. Until a read has succeeded, it reads the pauses before every batch, and invokes no function.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time from a successful read of the pauses to the next read; `None` if `PAUSES` is not set.

@@ -278,8 +278,8 @@ impl What {
         Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
     }
 
-    /// Sets how long the message waits. `wait` is the message's visibility timeout, or the delay of its copy.
-    /// `not_hidden` is the error if the message could not be hidden.
+    /// Sets the message's wait: its visibility timeout or, if it was moved, the delay of its copy. `not_hidden` is
+    /// the error if the message could not be hidden.
     pub(crate) fn with_wait(
         self,
         wait: Duration,

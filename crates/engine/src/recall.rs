@@ -68,7 +68,7 @@ pub enum NotRecalled {
     /// Lambda may have accepted the event's last re-invocation, so the event must not be re-invoked again for about an
     /// hour.
     Unanswered,
-    /// An earlier entry in the pauses document already made the message visible early, or may have done so.
+    /// The message may already have been made visible early because of an earlier entry in the pauses document.
     Before,
     /// The message becomes visible soon anyway: within two minutes, or only a little later than its new due time.
     Soon,

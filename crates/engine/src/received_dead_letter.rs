@@ -148,9 +148,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Reads a body in the form of a dead-letter. If the attributes have a `Detail`, or a reason other than the body's,
-    /// the handler received the body in this form and dead-lettered it verbatim. Anyone may have written such a body,
-    /// so its reason, detail and time are not trusted.
+    /// Reads a body in the format of a dead-letter. If the attributes contain a `Detail`, or a reason that differs
+    /// from the body's, the handler received this body as a message and dead-lettered it verbatim. Anyone may have
+    /// written such a body, so its reason, detail and time are ignored.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

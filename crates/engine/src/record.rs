@@ -25,7 +25,7 @@ pub struct Record {
     pub sent: Timestamp,
     /// SQS's `ApproximateFirstReceiveTimestamp`; for a moved message, the timestamp of its original.
     pub first_receive: Timestamp,
-    /// Data about the original message that this moved message is a copy of; `None` if the message was never moved.
+    /// Data about the original message if this message is a moved copy; otherwise `None`.
     pub moved: Option<Moved>,
     /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has no such
     /// header.
@@ -77,8 +77,8 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 }
 
 impl Record {
-    /// Applies the attribute `Comeback` to a moved message, so that the message is treated like its original: the due
-    /// time stays the same, and none of its receives counts as the first. All times in the attribute are limited to the
+    /// Restores a moved message's state from its attribute `Comeback`, so that the handler treats it like its
+    /// original: it keeps its due time, and no receive counts as its first. Times in the attribute are limited to the
     /// range that the message's own `SentTimestamp` allows.
     ///
     /// # Errors

@@ -80,8 +80,8 @@ pub struct Request {
 
 impl Request {
     /// The time by which the handler will have checked every message that the request may apply to, even if Lambda
-    /// throttles the handler and then refuses a re-invocation. `hidden` is the longest time for which the handler hides
-    /// a message after noticing the request.
+    /// throttles the handler and then refuses a re-invocation. `hidden` is the longest time that the handler hides a
+    /// message after noticing the request.
     pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = self.within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;

@@ -54,7 +54,7 @@ pub enum SettingError {
     FallingBackoffs {
         /// The entry in `BACKOFFS`, in seconds, that precedes the one that is too short.
         from: u64,
-        /// The entry in `BACKOFFS`, in seconds, that is too short.
+        /// The entry in `BACKOFFS` that is too short, in seconds.
         to: u64,
     },
     /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no

@@ -149,8 +149,8 @@ mod tests {
     /// 15:47:20 on an arbitrary day. The last 5-minute period begins at 15:45, and the last 30-minute period at 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Returns the history for these counts of arrivals, deletions and dead-letters. Each data point consists of its
-    /// age in minutes at 15:45 and a count.
+    /// Returns the history for these counts of arrivals, deletions and dead-letters. Each data point is a pair: the
+    /// number of minutes before 15:45, and a count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

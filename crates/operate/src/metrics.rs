@@ -32,7 +32,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Invocations of the handler that Lambda throttled.
     pub throttles: Option<f64>,
-    /// The age in seconds of the oldest message that was due: the maximum over the latest five minutes.
+    /// The highest age, in seconds, that a due message reached in the latest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 

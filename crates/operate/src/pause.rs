@@ -161,8 +161,8 @@ impl PausePlan {
 }
 
 impl Plan for PausePlan {
-    /// Returns a string that identifies the plan by its target and by that target's open pause. It omits the times of
-    /// the planned pause, because that pause starts when the operator confirms the plan.
+    /// Returns a string that identifies the plan by its target and the target's open pause. The times of the planned
+    /// pause are left out, because that pause starts when the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, self.open()))
     }
@@ -236,8 +236,8 @@ fn terms(pause: &Pause) -> Text {
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// A note that another deployment receives the function's new failures, with the command that pauses the function
-/// there too. `None` if no other deployment receives them, or if the function could not be read.
+/// A note that the function's new failures go to another deployment, and the command that pauses the function there.
+/// `None` if they do not, or if the function could not be read.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

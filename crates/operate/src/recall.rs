@@ -42,7 +42,7 @@ pub struct Recalled {
     pub all_due: Option<Timestamp>,
     /// The number of messages that had already left the queue.
     pub gone: u64,
-    /// The number of messages that were left alone because an earlier request, or the end of a pause, already applied
+    /// The number of messages that were left alone because an earlier request or the end of a pause already applied
     /// to them.
     pub before: u64,
     /// The number of messages that were moved (sent again with a delay). They become visible within 15 minutes.
@@ -63,10 +63,10 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// Shortens the visibility timeouts of the hidden messages whose events match `wanted`, so that each becomes visible
-/// when its retry is due. `written`, a request or the end of a pause, must already be in the SSM parameter. Returns
-/// `None` if `planned`, the number of messages to recall, is 0. If the recall fails, the error says that `written`
-/// remains in force.
+/// Shortens the visibility timeouts of hidden messages whose events match `wanted`, so that each message becomes
+/// visible when its retry is due. `written` is the request or the end of a pause; it must already be in the SSM
+/// parameter. `planned` is the number of messages to recall; if it is 0, returns `None`. If the recall fails, the
+/// error says that `written` remains in force.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,

@@ -38,7 +38,7 @@ pub struct Trace {
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read. `None` if they were read, or if the event is not waiting.
     pub pause_unknown: Option<String>,
-    /// The handler's treatment of the waiting event if its function is not on the allow-list. `None` for any other
+    /// The handler's treatment of a waiting event whose function is not on the allow-list. `None` for any other
     /// event.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.

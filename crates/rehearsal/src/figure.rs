@@ -87,7 +87,7 @@ pub struct Values {
     pub from: f64,
     /// The right end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
     pub to: f64,
-    /// The chart's values in one part of the horizontal axis, in words, to show beside the pointer.
+    /// The chart's values in words, shown beside the pointer.
     pub text: String,
     /// The page that opens when the reader clicks this part of the chart; `None` if a click does nothing.
     pub href: Option<String>,

@@ -80,8 +80,8 @@ pub fn help(setting: &Setting) -> String {
     format!("{name}: {meaning}{range}{default}")
 }
 
-/// Formats a duration that is given in seconds. A whole number of hours is written in days and hours (`14d`), and any
-/// other duration in seconds (`43170s`).
+/// Formats a number of seconds: as days and hours (`14d`) if it is a whole number of hours, otherwise as seconds
+/// (`43170s`).
 fn unit(seconds: u64) -> String {
     let is_hours = seconds.is_multiple_of(3_600);
     if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }

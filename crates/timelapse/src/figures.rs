@@ -19,7 +19,7 @@ use prices::{ApiCall, CallCounts};
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log. The messages of a batch that are only moved again share one line.
+    /// Number of lines in the handler's log. Messages that are only moved again share one line per batch.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,

@@ -190,8 +190,8 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// Time from the previous failure to a retry, and time from the event's first failure to this retry, in seconds. In
-/// this simulation, time passes only while a message waits, and every wait is a whole number of seconds.
+/// The time of one retry, in seconds. In this simulation, time passes only while a message waits, and every wait is a
+/// whole number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.

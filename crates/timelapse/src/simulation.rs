@@ -43,7 +43,7 @@ pub enum RunError {
         /// The limit that the run exceeded: the maximum number of copies or retries, for one event or for all events
         /// together.
         most: u64,
-        /// Virtual time at which the run exceeded the limit in `most`, counted from the run's start.
+        /// Virtual time from the start of the run to the moment at which it exceeded the limit in `most`.
         at: Duration,
     },
 }

@@ -45,7 +45,7 @@ pub(crate) enum Occurrence {
     BatchEnds(usize),
     /// Lambda ends a handler invocation that has reached its timeout.
     HandlerTimesOut(usize),
-    /// A fault makes SQS deliver a message again, unless the message has a newer receipt than this one.
+    /// A fault makes a hidden message visible early, unless the message has a newer receipt handle than this one.
     AppearsEarly(ReceiptHandle),
     /// A fault ends a message's retention period early. The simulated queue returned this handle when the message was
     /// sent.
@@ -305,8 +305,7 @@ impl World {
         }
     }
 
-    /// Passes a batch to the handler, and schedules the end of the handler's run time. The handler makes its calls at
-    /// that time.
+    /// Passes a batch to the handler, and schedules the handler's calls for the end of its run time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);

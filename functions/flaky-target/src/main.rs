@@ -54,8 +54,8 @@ struct Failure {
     error_message: String,
 }
 
-/// Returns the error that the variable `FAIL_WITH` names, whatever the event asks for. `fail_with` is the variable's
-/// value: `TYPE` or `TYPE: MESSAGE`. Succeeds if the variable is unset or empty.
+/// Fails with the error in `fail_with`, the value of the variable `FAIL_WITH`, whatever the event requests. The
+/// format is `TYPE` or `TYPE: MESSAGE`. Succeeds if the variable is unset or empty.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));

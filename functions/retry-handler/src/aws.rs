@@ -78,9 +78,9 @@ impl Aws {
         }
     }
 
-    /// Creates the account through which the handler calls AWS for one batch. The handler stops waiting for `Invoke`
-    /// calls at `invokes_end`. The calls that hide messages come first, and must start in the first half of the time
-    /// until then. The other half is left for `Invoke`.
+    /// Creates the account through which the handler calls AWS for one batch. The calls that hide messages come
+    /// first, and must start in the first half of the time until `invokes_end`. The other half is left for `Invoke`
+    /// calls; the handler stops waiting for them at `invokes_end`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,

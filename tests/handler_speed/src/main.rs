@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// Number of times that each bootstrap is started, and that each kind of first batch is measured.
+/// Number of times to start each bootstrap, and to measure each kind of first batch.
 const STARTS: usize = 25;
 /// Number of batches of each kind in one environment.
 const BATCHES: usize = 41;

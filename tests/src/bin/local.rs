@@ -184,7 +184,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Returns the lines from standard input. A separate thread reads them, because reading blocks while the program must
+/// Returns the lines of standard input. A separate thread reads them, because a read blocks, and the program must
 /// also wait for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();

@@ -11,7 +11,7 @@ use crate::world::World;
 /// Number of events sent to the function. [`BROKEN`] of them, 30 %, fail because of a bug.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
-/// The operator requests, with `--within`, that all retries be due within this time.
+/// The value of `--within` in the operator's request: the time within which all retries must be due.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// Longest time from the request to the last retry, on the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
@@ -108,9 +108,9 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     request.clone()
 }
 
-/// Asserts that all events are retried within the requested time, and none of them before its due time. The due times
-/// must be random: at most half of them may lie within any five seconds. The actual times of the retries cannot show
-/// this, because the handler checks events at about the same time if they failed at about the same time.
+/// Asserts that every event is retried in time, but not before its due time. The due times must be random: at most
+/// half of them may lie within any five seconds. The times of the retries themselves cannot show this: events that
+/// failed at about the same time are also checked at about the same time.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

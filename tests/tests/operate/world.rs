@@ -40,7 +40,7 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
-    /// Deploys the shipped template as a stack for a single trial, which may break and change anything in it.
+    /// Deploys the shipped template as a stack for a single trial. The trial may change or break anything in it.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.ministack().await.deploy(name, parameters).await;

@@ -9,8 +9,8 @@ use crate::world::World;
 /// The command that the shell function `attached` in docs/attach.md runs. The stack's output contains it in full.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The five code blocks in docs/attach.md that attach a function: the stack's names, step 1, steps 2 and 3 with SAM,
-/// steps 4 and 5, and steps 2 and 3 with cargo-lambda.
+/// The five code blocks in docs/attach.md that attach a function. In order: the stack's names; step 1; steps 2 and 3
+/// with SAM; steps 4 and 5; steps 2 and 3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }

@@ -1,5 +1,5 @@
-//! Tests the retries of orders while their target is down. The tests use HTTP, and a clock that runs 60 times as fast
-//! as real time.
+//! Tests how orders are retried while their target is down. The tests call MiniStack over HTTP, with a clock that
+//! runs 60 times as fast as real time.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -97,8 +97,8 @@ fn both_queues_refuse_requests_without_tls() {
     }
 }
 
-/// Tests that the template's timeouts are those that the code assumes. `maxReceiveCount` is so high that SQS never
-/// dead-letters a message: even if the handler never starts, the message's retention period ends first.
+/// Tests that the template's timeouts match the constants in the code. `maxReceiveCount` must be so high that SQS
+/// never dead-letters a message: even if the handler never starts, the message's retention period ends first.
 #[test]
 fn timeouts_are_those_of_the_code() {
     let queue = properties("RetryQueue");

@@ -74,8 +74,8 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
 }
 
 /// Checks the rules that hold whatever the service does. Every entry is either delivered or handed back unchanged. An
-/// entry is executed twice only if the first call's response did not show that the entry was executed. No call exceeds
-/// a limit.
+/// entry is executed again only if the previous response did not show that it had been executed. No call exceeds a
+/// limit.
 ///
 /// Returns the errors of the entries that were not delivered, by the entries' texts.
 pub(crate) fn accounted<A: Api>(

@@ -181,8 +181,8 @@ fn payload_too_large_counts_the_new_envelope() {
     }
 }
 
-/// The first message breaks only one rule. Each further message also breaks a rule that is checked earlier, and that
-/// rule determines the reason for dead-lettering it.
+/// The first message breaks one rule. Each message after it also breaks a rule that is checked earlier. That rule
+/// gives the reason for dead-lettering.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {

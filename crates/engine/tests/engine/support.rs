@@ -13,8 +13,8 @@ pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:
 /// The time at which the tests' event first failed: 2026-09-14T15:46:54Z.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour after [`T0`]. By then, a message on its second receive is due, and the event is much younger than the
-/// default `MAX_AGE`.
+/// An hour after [`T0`]. A message on its second receive is due by then, but its event is far from the default
+/// `MAX_AGE`.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 

@@ -272,9 +272,9 @@ pub(crate) async fn other_than(
     }
 }
 
-/// Finds the stack that owns the target's settings for asynchronous invocations: usually the function's own stack, or a
-/// deployment's stack if a CDK app has imported the function and attached it there. Returns `None` if no stack owns
-/// them.
+/// Finds the stack that owns the target's settings for asynchronous invocations. This is usually the function's own
+/// stack. If a CDK app imported the function to attach it, a deployment's stack owns them. Returns `None` if no stack
+/// does.
 async fn owner(
     account: &Account,
     deployment: &Deployment,

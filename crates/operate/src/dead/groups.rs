@@ -34,8 +34,8 @@ pub struct Alike {
     pub error_type: Option<String>,
     /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if it has none.
     pub error_message: Option<String>,
-    /// The reason why the handler could not parse the messages, truncated to 256 characters. `None` if it could parse
-    /// them, or if the last error's type or message is known.
+    /// The reason why the messages could not be parsed, truncated to 256 characters. `None` if they were parsed, or
+    /// if the last error's type or message is known.
     pub detail: Option<String>,
 }
 

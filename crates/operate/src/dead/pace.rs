@@ -45,8 +45,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until, at this rate, this number of dead-letters could have been processed since `begin`. Returns false if
-    /// the operator interrupts the wait.
+    /// Waits until `dead_letters` dead-letters since `begin` no longer exceed this rate. Returns false if the
+    /// operator interrupts the wait.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

@@ -152,7 +152,7 @@ impl Dead {
         Operator { interrupt, ..follow }
     }
 
-    /// Returns an operator who calls `hear` at each progress report, and passes it the number of reports so far.
+    /// Returns an [`Operator`] that calls `hear` for each progress report, with the number of reports so far.
     pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
         Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
     }

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The number of dead-letters to receive at once, in concurrent calls for ten each.
+/// The number of dead-letters to receive at once. Each of the concurrent calls requests ten.
 pub(super) const ROUND: usize = 80;
 /// The wait time for each `ReceiveMessage` call: the shortest possible long poll. A short poll would query only some of
 /// SQS's servers.
@@ -167,8 +167,8 @@ impl Read {
     }
 }
 
-/// Returns the error text for an SQS message whose entry in a batch call failed. The text names the IAM action that the
-/// call requires.
+/// Returns the error text for a failed entry in a batch call to SQS. The text names the IAM action that the call
+/// requires.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };

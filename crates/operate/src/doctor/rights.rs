@@ -105,7 +105,7 @@ pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged 
     })
 }
 
-/// Checks that the function is on the allow-list. [`Attachment::list`] adds it.
+/// Checks that the function is on the allow-list. [`Attachment::list`] returns the step that adds it.
 pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));

@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     /// The ARN of the paused function, or `*` for every function. `None` if the parameter's text cannot be parsed.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// The time over which the pause spreads its retries, in seconds. `None` if this entry is the end of a pause.
+    /// The pause's spread, in seconds. `None` if this entry records the end of a pause.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }

@@ -138,10 +138,10 @@ impl<'a> Parameter<'a> {
     /// Edits the pauses with `make`, and writes the result to the parameter. `is_in` returns true for pauses that
     /// already contain the edit. Returns the past pauses that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text and creates a new version. If there is a version between the one that we read
-    /// and the one that we wrote, another operator wrote it, and our write has overwritten it. We then read that
-    /// version, apply our edit to it, and write again. If another operator's write overwrites ours, their command does
-    /// the same. Two seconds after a write, we also check that our edit is still in the parameter.
+    /// Each write replaces the whole text and creates a new version. A version between the one that we read and the
+    /// one that we wrote is another operator's, and our write has overwritten it. We then read that version, apply
+    /// our edit to it, and write again. If another operator's write overwrites ours, their command does the same. Two
+    /// seconds after a write, we also check that our edit is still in the parameter.
     ///
     /// If two operators edit concurrently, neither edit is lost, however their calls interleave. With more operators,
     /// some edits may fail and must be repeated.

@@ -45,7 +45,7 @@ pub struct Reach {
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
-    /// The number of events that an ended pause held. They are retried within the pause's spread.
+    /// The number of events that were held during a pause that has since ended. They are retried within its spread.
     pub returning: u64,
     /// The number of events whose last invocation got no response from Lambda, and may have succeeded.
     pub unanswered: u64,

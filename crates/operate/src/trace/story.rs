@@ -26,8 +26,8 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: StoryEnd,
-    /// The number of failures beyond the first failure of each attempt. Each such failure comes from a copy of the
-    /// event, and each copy has its own retries.
+    /// The number of failures that came from copies of the event: all failures of each attempt except the first. Each
+    /// copy has its own retries.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]

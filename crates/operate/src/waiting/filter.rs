@@ -94,8 +94,8 @@ fn longest_part(glob: &str) -> &str {
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch matches the quoted string literally. Returns false for any string of more than 256 bytes,
-/// because a log line contains at most 512 characters of each string.
+/// Returns true if a filter pattern may contain this string in quotes: CloudWatch matches it literally, and it has at
+/// most 256 bytes. (Log lines cut strings off after 512 characters.)
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }

@@ -129,7 +129,7 @@ impl Reading {
         Self::read_log(reading, operator, &wanted, now).await
     }
 
-    /// Reads the queue, the pauses and the log's retention, but no log lines yet.
+    /// Reads the queue, the pauses and the log's retention period, but no log lines yet.
     async fn begin(
         operator: &Operator,
         deployment: Deployment,

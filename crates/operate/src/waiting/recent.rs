@@ -34,8 +34,8 @@ impl Step {
     }
 }
 
-/// Counts of failures, retries, dead-letters and due events for each five-minute period. The periods are numbered from
-/// the start of 1970. Lines of the handler's log may be added in any order, and more than once.
+/// Counts of failures, retries, dead-letters and due events for each five-minute period. The handler's log lines may
+/// be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// The failures, retries and dead-letters of each function, by its ARN and then by the number of the five-minute

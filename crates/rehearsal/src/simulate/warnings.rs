@@ -43,7 +43,8 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Returns true if the fault `InFlightLimit` strikes during this minute. The pollers then receive nothing.
+/// Returns true if the fault `InFlightLimit`, which stops the pollers from receiving messages, can strike in this
+/// minute.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {

@@ -72,8 +72,8 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// A receipt handle, which identifies one receive of a message, or the sending of a message. After a later receive, an
-/// earlier receive's handle can still change the message's visibility, but cannot delete the message.
+/// A receipt handle, which identifies one receive of a message. The queue also returns one when a message is sent.
+/// Once a message is received again, its older handles can still change its visibility, but cannot delete it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
     /// Slot of the message in the queue. After the message is deleted, another message may use the slot.

@@ -81,8 +81,8 @@ impl Handling<'_> {
         self.seen.receive_count <= 1
     }
 
-    /// Returns those properties of the failed event that a request can use to select it. `key` is the event's key, as
-    /// the handler wrote it.
+    /// Returns the properties by which a request can select the failed event. `key` is the event's key as the handler
+    /// wrote it.
     pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
@@ -105,8 +105,8 @@ impl Handling<'_> {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// Returns the time from `start` to the event's last retry, which comes shortly before `end`. Returns
-    /// `Duration::MAX` if there is no time left for a last retry.
+    /// Returns the time from `start` to the event's last retry, shortly before `end`. Returns `Duration::MAX` if no
+    /// time is left for that retry.
     fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
         let cut = end.since(start).saturating_sub(self.last_retry());
         if cut >= self.last_retry() { cut } else { Duration::MAX }

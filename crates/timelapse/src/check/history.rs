@@ -37,7 +37,7 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time after a wait that the target requested. The wait may be a tenth longer than requested.
+/// Earliest and latest due time if the target requested a wait. The wait is extended by up to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,

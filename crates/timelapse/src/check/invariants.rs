@@ -118,8 +118,8 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`. If it is `None`, a request lacked the event's exact payload, and the function returns
-/// an error that quotes the request from `sent`.
+/// Returns the value in `found`. `None` means that the request `sent` lacks the event's exact payload; the error then
+/// quotes the request.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {

@@ -295,8 +295,8 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks that it is safe to make a message visible early. An operator can do so if the handler has logged the
-    /// message's receipt handle.
+    /// Checks that an operator may make a message visible early. The operator can do so only with a receipt handle
+    /// from the handler's log.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -304,8 +304,8 @@ impl Oracle {
         self.check(spaced_recalls(seen.origin.attempt.event, is_called, is_hidden));
     }
 
-    /// Records that the handler's batch has ended, and checks the visibility timeouts that have not been checked yet.
-    /// Returns the pauses that the handler's environment has read.
+    /// Records that the handler's batch has ended. Checks those visibility timeouts that were not checked earlier,
+    /// and returns the pauses that the handler's environment has read.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.batch().messages.len() {
             let CheckedMessage { guard, settled, after, .. } = *self.message(position);

@@ -78,9 +78,9 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a blackout,
-    /// every call of its kind, or every batch, fails. Each blackout lasts 1 to 60 minutes and begins in the first
-    /// eighth of the run.
+    /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a
+    /// blackout, every such call or batch fails. Each blackout lasts 1 to 60 minutes and begins in the first eighth
+    /// of the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

@@ -33,8 +33,8 @@ pub struct InFlight {
     pub highest_events_per_second: Option<f64>,
     /// Rate and price of moves. To move a message, the handler replaces it with a delayed copy instead of hiding it.
     pub moves: Moves,
-    /// Number of concurrent batches, at least 2. Each batch is assumed to be full, and to take as long as in the
-    /// default [`Scenario`]. `MAXIMUM_CONCURRENCY` must be at least this number. Lambda allows up to 1,000.
+    /// Number of concurrent batches, at least 2, if each batch is full and takes as long as in the default
+    /// [`Scenario`]. `MAXIMUM_CONCURRENCY` must not be lower than this. Lambda allows up to 1,000.
     pub pollers: u64,
 }
 

@@ -83,8 +83,8 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row of docs/plan.md. This test recomputes only the rows for the default policy that
-/// are quick to compute.
+/// `make policy-table` prints every row of docs/plan.md. This test recomputes only three rows for the default policy,
+/// which are quick to compute.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// On average, 18.2 backoffs fit into `MAX_AGE`. An independent Python script computes the same number from the backoff
-/// formula. If at least 2 minutes are left, the next backoff is shortened to make room for one last retry.
+/// An independent Python script computes from the backoff formula that 18.2 backoffs fit into `MAX_AGE` on average.
+/// If at least 2 minutes are left after them, the next backoff is shortened, which adds one last retry.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);

@@ -16,7 +16,7 @@ type Edit = Arc<dyn Fn(&Pauses, &Policies) -> Pauses + Send + Sync>;
 #[derive(Clone, Default)]
 pub(super) struct Script {
     edits: Vec<(Duration, Edit)>,
-    /// Times at which an entry that the handler cannot read is added to the SSM parameter that holds the pauses.
+    /// Times at which an unreadable entry is added to the pauses parameter.
     garbled: Vec<Duration>,
 }
 

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// The maximum number of entries in a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// The number of batch calls that run at the same time. Together, they take as long as one call.
+/// The number of concurrent batch calls. Together, they take as long as a single call.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {

@@ -85,8 +85,8 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
     any_action && any("Resource", resource) && conditions_hold(&statement["Condition"], action)
 }
 
-/// Returns true if all conditions of a statement are met. The only condition that can be met is `kms:ViaService`, which
-/// requires that the call to KMS is made through SQS.
+/// Returns true if all conditions of a statement are met. Only conditions on `kms:ViaService` can be met; they
+/// require that KMS is called through SQS.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

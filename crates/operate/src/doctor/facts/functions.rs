@@ -98,9 +98,9 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// Unqualified ARNs, each with the qualifiers that the operator or the allow-list names.
 type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// Returns the functions that the operator names, and those named by allow-list entries without a `*`. `listed` is the
-/// allow-list in the stack's parameter, which is read in addition to the one in the handler's environment. If the
-/// operator's name for a function is not an ARN, it means a function in the handler's account and region.
+/// Returns the functions that are named by the operator or by an allow-list entry without `*`. `listed` is the
+/// allow-list in the stack's parameter; the one in the handler's environment is read too. A name that is not an ARN
+/// stands for a function in the handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> QualifiersByFunction {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // Check CB020 reports entries that are not ARNs.
@@ -113,8 +113,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Qual
     wanted
 }
 
-/// Returns every qualifier that sends its failures to the retry queue, and every qualifier in `asked`. If there are
-/// none, returns only `None`, which stands for the unqualified function.
+/// Returns every qualifier whose failures go to the retry queue, and every qualifier in `asked`. If there are none,
+/// returns `None` alone, which stands for the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -37,8 +37,8 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Simulates both policies, and returns the comparison. Its sentences about waiting events assume that `rate` events
-/// fail each second; `None` means the run's own rate. `watch` receives the number of a run (0 or 1) and the run's
+/// Simulates both policies, and returns the comparison. `rate` is the number of events that fail each second, for the
+/// sentences about waiting events; `None` means the run's own rate. `watch` receives a run's number (0 or 1) and
 /// virtual duration, and returns the run's watcher.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),

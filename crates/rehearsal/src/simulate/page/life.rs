@@ -1,4 +1,4 @@
-//! Records the lives of events during a run, and draws one of them for the simulation report.
+//! Records what happens to a run's first events, and draws one event's life for the simulation report.
 
 use std::time::Duration;
 

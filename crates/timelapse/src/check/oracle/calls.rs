@@ -270,7 +270,7 @@ pub(in crate::check) fn hidden_within(
     longest_wait(handling, hidden_for, latest)
 }
 
-/// Checks that the handler may retry the event with `claim` as the metadata in the new envelope.
+/// Checks that the handler may retry the event. `claim` is the metadata in the new envelope.
 pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
     let failed = handling.failed(claim.origin_request_id.as_deref());
     attempts_by_one(handling, claim.attempt)?;

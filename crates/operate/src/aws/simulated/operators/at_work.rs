@@ -74,7 +74,7 @@ struct Working {
     had_fault: Rc<Cell<bool>>,
 }
 
-/// The waker of a simulated command. It contains true if the command can continue.
+/// The waker of a simulated command; true once the command can continue.
 struct Awake(AtomicBool);
 
 impl Wake for Awake {

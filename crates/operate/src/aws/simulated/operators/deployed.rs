@@ -22,8 +22,8 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.clone()
 }
 
-/// Sets the handler's environment variables to match these policies. Panics if a command would read other policies from
-/// them.
+/// Sets the handler's environment variables to match these policies. Panics if the variables do not parse as the same
+/// policies.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");

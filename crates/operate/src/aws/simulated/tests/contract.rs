@@ -51,7 +51,7 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A function has the tags, environment variables and recursion setting that were written last. Its alias has its own
+/// A function's tags, environment variables and recursion setting can be written and read back. Its alias has its own
 /// configuration.
 async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
