@@ -39,8 +39,7 @@ PROVIDERS = {
 
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
     if resource.startswith("inputs."):
-        # A single file declares the input types of all resources. Only those whose names begin with the resource's name
-        # are kept.
+        # One file declares the input types of all resources. Only those that begin with this resource's name are kept.
         name = resource.rsplit(".", 1)[1]
         text = "\n".join(re.findall(rf"interface {name}\w* \{{.*?^    \}}", text, re.DOTALL | re.MULTILINE))
     found = re.findall(pattern, text, re.MULTILINE)

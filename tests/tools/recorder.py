@@ -4,8 +4,8 @@ import base64
 import json
 import re
 
-# In the user agent, the handler's SDK names the execution environment, and `tests/tools/named_command.sh` names the
-# command. The tests' own clients name neither.
+# In the user agent, the handler's SDK gives the execution environment, and `tests/tools/named_command.sh` gives the
+# command's name. The tests' own clients give neither.
 SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 

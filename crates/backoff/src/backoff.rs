@@ -242,8 +242,7 @@ impl Backoff {
         self.seeded(getrandom::u64().unwrap_or(0))
     }
 
-    /// Returns the waits for one operation, determined by `seed`; for tests and simulations. Operations with the same
-    /// seed wait in step.
+    /// Returns the waits for one operation, for tests and simulations. The same `seed` always gives the same waits.
     pub fn seeded(&self, seed: u64) -> Delays {
         self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }

@@ -84,9 +84,9 @@ impl Hint {
         Self { wait: self.wait.map(longer), ..self }
     }
 
-    /// The wait before the next call, where `delay` is the wait without this hint. The result is the longer of the hint
-    /// and `delay`, or the hint itself if it [may shorten](Self::may_shorten) the delay. Returns `None` if the
-    /// operation must be given up.
+    /// The wait before the next call, where `delay` is the wait without this hint. The result is the longer of the
+    /// hint and `delay`, or the hint itself if it [may shorten](Self::may_shorten) the delay. Returns `None` if the
+    /// hint forbids another call.
     ///
     /// Call this function in a retry loop of your own; [`retry`](crate::retry()) calls it for you.
     pub fn over(self, delay: Duration) -> Option<Duration> {

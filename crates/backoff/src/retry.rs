@@ -145,7 +145,7 @@ pub struct Retry<
     when_ok: WhenOk,
     hint: Hinting,
     notify: Notify,
-    /// The latest time at which a wait may end, as measured by `elapsed`.
+    /// Every wait must end by this time, as measured by `elapsed`.
     limit: Duration,
     elapsed: Elapsed,
     /// Maximum sum of all waits.

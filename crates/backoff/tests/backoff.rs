@@ -163,7 +163,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// Counts the random numbers drawn instead of measuring the time, because measured times vary.
+/// Measured times vary, so the test counts the random numbers that are drawn.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);

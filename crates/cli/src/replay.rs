@@ -248,8 +248,7 @@ impl MessageDecision {
     }
 }
 
-/// Returns text that says why the handler ignores the event's `RetryAfter`, or an empty string if the event has no
-/// `RetryAfter` that the handler ignores.
+/// Explains why the handler ignores the event's `RetryAfter`. Returns an empty string if it does not ignore one.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),

@@ -77,7 +77,7 @@ impl FastClock {
         self.changed.notify_waiters();
     }
 
-    /// Returns the clock's setting. Its `time` is the time that the clock shows now.
+    /// Returns the clock's setting, with `time` brought up to date.
     fn read(&self) -> Set {
         let (mut set, at) = (self.set.get(), Instant::now());
         // If nobody has read the clock for longer than `UNWATCHED`, the clock ignores the time beyond that.

@@ -32,7 +32,7 @@ struct EventPage {
     trace: Result<Rc<Trace>, Text>,
     /// Path of the same page with the function's own log lines; `None` if the page already shows these lines.
     with_logs: Option<String>,
-    /// The event's dead-letter; `None` unless the event is dead-lettered and the newest scan has it.
+    /// The event's dead-letter, if the event was dead-lettered and the newest scan found it.
     dead: Option<OfEvent>,
     once: String,
 }

@@ -1,5 +1,4 @@
-//! Charts that show, over time, how many messages arrived, were retried or were dead-lettered. They are as wide as the
-//! page.
+//! Charts of how many messages arrived, were retried or were dead-lettered over time. They are as wide as the page.
 
 use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;

@@ -98,8 +98,8 @@ struct Row {
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours. Each five-minute period has a bar for failures above the middle and
-/// a bar for retries below it.
+/// A small chart of a function's last three hours. For each five-minute period, a bar above the middle shows failures,
+/// and a bar below it shows retries.
 struct Spark {
     bars: Vec<Bar>,
     words: String,

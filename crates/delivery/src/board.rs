@@ -145,9 +145,8 @@ impl<E, R> Board<E, R> {
     }
 
     /// Takes the next batch, of at most `most` entries. Each half of a refused call is a separate batch. Usually,
-    /// halves come after all other batches, because one bad entry must not hold up the rest. If the service may be
-    /// refusing every entry, halves come first, because the responses to them show whether the service refuses
-    /// everything.
+    /// halves come last, so that one bad entry does not hold up the rest. If the service may be refusing every entry,
+    /// halves come first, because they show whether it is.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };

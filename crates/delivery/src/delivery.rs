@@ -65,8 +65,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         self.deliver(entries, || true, deadline).await
     }
 
-    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way still finish.
-    /// They may take as long as the client's own timeouts allow.
+    /// Like [`send`](Self::send), but starts no more calls once `may_start` has returned false. Calls in flight still
+    /// finish, which can take as long as the client's own timeouts allow.
     ///
     /// `may_start` is called before each call and after each wait. To end a wait early, use
     /// [`send_until`](Self::send_until).

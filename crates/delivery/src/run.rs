@@ -22,7 +22,7 @@ pub(crate) struct Intake<I, H, M, D> {
     /// Maximum number of open entries, that is, entries without an outcome. While this many are open, no entry is taken
     /// from the source.
     pub(crate) window: usize,
-    /// Returns false to pause the loop while the caller has outcomes to take. Called whenever the loop is polled.
+    /// Called on every poll of the loop. Returns false to pause the loop while outcomes are waiting for the caller.
     pub(crate) is_wanted: H,
     /// Called before each call. Once it has returned false, no further call starts.
     pub(crate) may_start: M,

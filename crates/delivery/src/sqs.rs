@@ -219,7 +219,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Returns the length of the receipt handle. Any other number would do, because `ChangeMessageVisibilityBatch`
+    /// Returns the length of the receipt handle. The value does not matter, because `ChangeMessageVisibilityBatch`
     /// calls have no size limit.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()

@@ -170,8 +170,8 @@ impl Environment {
         message
     }
 
-    /// Hides the waiting messages, and [guards](Self::guard) those about to be re-invoked or moved. Returns the first
-    /// error from guarding a message that is about to be re-invoked.
+    /// Hides the waiting messages, and [guards](Self::guard) each message before its re-invocation or move. Returns
+    /// the first error from guarding a message before a re-invocation.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],

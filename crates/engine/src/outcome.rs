@@ -23,7 +23,7 @@ pub struct Outcome<'a> {
     /// The pattern of the `POLICIES` entry that applies to the event's function. `None` if the stack's policy
     /// applies.
     pub policy: Option<String>,
-    /// The step that the handler took, as the message's log line describes it.
+    /// The handler's action, as reported in the message's log line.
     pub what: What,
     /// Where the message is when the batch ends.
     pub location: Location,
@@ -62,8 +62,8 @@ pub enum What {
         /// The operator's retry request that brought the retry forward; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden; the message then becomes visible again when its current
-        /// visibility timeout ends. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden. The message then becomes visible when its current visibility
+        /// timeout ends. `None` if the message was hidden or moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },

@@ -73,7 +73,7 @@ impl Pauses {
     }
 
     /// Returns the document with this request added. The request's time is rounded up to a whole second, so that the
-    /// request does not miss the latest failures.
+    /// request covers even the latest failures.
     #[must_use]
     pub fn with_request(&self, request: &Request) -> Self {
         let mut document = self.clone();

@@ -26,9 +26,9 @@ use crate::timing::longest_between_reads;
 /// A hidden message that becomes visible within this time anyway is not recalled, i.e. not made visible early.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum time gained by a recall, i.e. by making a message visible early. A message that would gain less is not
-/// recalled: it might even become visible later, because the clocks of the handler and of the operator may each be off
-/// by 5 s, and calls take a while.
+/// Minimum time that a recall must gain by making a message visible early. With a smaller gain, the message might even
+/// become visible later, because the clocks of the handler and of the operator may each be off by 5 s, and calls take
+/// a while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
 /// An entry in the pauses document that causes waiting messages to be recalled, i.e. made visible early.
@@ -209,8 +209,8 @@ impl Recall<'_> {
         matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }
 
-    /// Returns the time at which this entry in the pauses document makes a message's retry due. For the copy of a moved
-    /// message, the handler draws a different time, and hides the copy until then.
+    /// Returns the time at which this entry in the pauses document makes a message's retry due. If the message is
+    /// moved, the handler draws another time for the copy, and hides the copy until then.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Request(request) => request.due_of(message_id, message.retry),

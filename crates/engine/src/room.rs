@@ -67,7 +67,7 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Returns true if the environment has not yet counted the messages in flight, and a count could show that it may
+    /// Returns true if the messages in flight have not been counted yet, and a count could allow the environment to
     /// hide some messages.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.counted.is_none() && self.share_of(0) > 0
@@ -80,8 +80,8 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Records a count of the messages in flight, or the failure to count them. After a failure, the environment may
-    /// not hide any messages until the next count, which it makes a minute after `now` or later.
+    /// Records a count of the messages in flight, or a failed attempt to count them. After a failure, the environment
+    /// may not hide any messages until it counts again, at least a minute after `now`.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));

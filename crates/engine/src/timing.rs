@@ -1,5 +1,5 @@
-//! Durations that several rules share: SQS's limits, and the intervals at which held events are checked and the pauses
-//! are read.
+//! Durations that several rules share: SQS's limits, and the intervals between checks of held events and between reads
+//! of the pauses.
 
 use std::time::Duration;
 

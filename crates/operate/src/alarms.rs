@@ -203,8 +203,8 @@ impl Losses {
         }
     }
 
-    /// The alarm that `attach` must create for the function, possibly to replace an alarm that notifies nobody. `None`
-    /// if `attach` leaves the alarms unchanged.
+    /// The alarm that `attach` must create for the function, because there is none or because the existing one
+    /// notifies nobody. `None` if `attach` leaves the alarms unchanged.
     pub fn missing(&self, deployment: &Deployment, function: &str) -> Option<NewAlarm> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         let dimensions = BTreeMap::from([("FunctionName".to_owned(), function.to_owned())]);

@@ -180,7 +180,7 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
 enum Update {
     Done,
     GoesOn,
-    /// The stack looks the same as before the update: CloudFormation is eventually consistent.
+    /// The stack does not show the update yet: CloudFormation is eventually consistent.
     NotSeen,
     Failed,
 }

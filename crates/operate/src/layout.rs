@@ -28,7 +28,7 @@ pub enum Block {
     Timeline(Vec<Moment>),
     /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings.
     Rows(Vec<&'static str>),
-    /// A remark about the output. The `comeback` command prints it to standard error, after `note: `.
+    /// A note about the output. The `comeback` command prints it to standard error, after `note: `.
     Note(Text),
     /// A warning of a possible problem. The `comeback` command prints it to standard error, after `warning: `.
     Warning(Text),
@@ -93,8 +93,8 @@ impl Fact {
         Self { title, count: None, lines }
     }
 
-    /// Creates a fact, which is a title with text beside it. The text begins with a count. `rest` follows after a
-    /// separator such as `, `, unless it is empty.
+    /// Creates a fact: a title, with a count and more text beside it. Unless `rest` is empty, it follows the count
+    /// after a separator such as `, `.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }

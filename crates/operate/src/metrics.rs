@@ -37,7 +37,7 @@ pub struct LastHour {
 }
 
 impl LastHour {
-    /// Reads the metrics for the last hour before `now`.
+    /// Reads the metrics for the hour before `now`.
     ///
     /// # Errors
     ///

@@ -188,8 +188,8 @@ impl Recalled {
         Ok(())
     }
 
-    /// Adds a message to the count for the outcome that SQS reported. Fails if SQS denied permission, or if the queue
-    /// does not exist.
+    /// Counts one message's result, as SQS reported it. Fails if SQS denied permission, or if the queue does not
+    /// exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

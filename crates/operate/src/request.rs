@@ -378,8 +378,7 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// A watch for the retries that the request makes due. `None` if the log showed no event that the request
-    /// affects.
+    /// A [`Watch`] on the retries that the request makes due. `None` if the request affects no event in the log.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.0.last_moment();

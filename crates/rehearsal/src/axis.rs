@@ -87,8 +87,8 @@ fn count_label(value: f64) -> String {
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64) }
 }
 
-/// Round numbers of seconds: the ticks of a logarithmic time axis in order of preference, or the possible intervals
-/// between the ticks of a linear one.
+/// Round times, in seconds. On a logarithmic axis, they are the ticks, in order of preference. On a linear axis, they
+/// are the possible intervals between ticks.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,

@@ -100,8 +100,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the time until the deadline, or Lambda's maximum timeout if the deadline is more than a day from `now`. Such
-/// a deadline is not real: `cargo lambda watch`, for example, passes one in 1970.
+/// Returns the time until the deadline, or Lambda's maximum timeout if the deadline is a day or more from `now`. Such
+/// a deadline is bogus: `cargo lambda watch`, for example, sets the deadline to a time in 1970.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }

@@ -80,7 +80,7 @@ pub enum PlanError {
         /// Errors for the invalid parts of the goal, named as on the command line.
         goal: Vec<ScenarioError>,
     },
-    /// The run of one of the policies broke an invariant.
+    /// A policy's run broke an invariant.
     #[error(transparent)]
     Violated(Box<Violation>),
 }

@@ -35,7 +35,7 @@ pub struct Scenario {
     pub targets: Vec<SimulatedTarget>,
     /// Number of events; 1 to 10,000,000. Each event is sent to one target.
     pub events: usize,
-    /// Length of the period in which events arrive at random times, counted from the start of the run.
+    /// Events arrive at random times during this first part of the run.
     pub arrival_spread: Duration,
     /// Duration of the outage, counted from the start of the run. Every invocation that begins during the outage fails.
     /// This outage does not apply to a target that has its own.

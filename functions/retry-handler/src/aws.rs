@@ -108,8 +108,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Deadline for starting the first calls that hide messages, which are made before the `Invoke` calls. `None` once
-    /// they have begun, or if no time is left for an `Invoke`.
+    /// Deadline for starting to hide messages before the `Invoke` calls. `None` once that has started, or if no time
+    /// is left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,

@@ -15,8 +15,8 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK, such as its region. They are passed to the SDK, which does not read them from the
-    /// environment itself.
+    /// Settings for the AWS SDK, such as the region. The handler passes them to the SDK, which does not read the
+    /// environment.
     pub(crate) aws: SdkSettings,
 }
 

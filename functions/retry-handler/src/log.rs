@@ -57,8 +57,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs the outcome of a batch. Each message has a line, except that messages that were only moved again are just
-/// counted in one line for the whole batch.
+/// Logs the outcome of a batch, with a line for each message. Messages that were only moved again share one line,
+/// which gives their number.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);

@@ -60,8 +60,8 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Responds to every `GET` from a runtime with the invocation `next`, and sends what the runtime posts to `posted`. A
-/// runtime may open several connections.
+/// Answers each request for the next invocation with `next`. Sends the path and the body of every other request to
+/// `posted`. A runtime may open several connections.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
     while let Ok(Some((path, body))) = request(&mut requests) {

@@ -9,7 +9,7 @@ use comeback_tests::pages;
 
 const PAGE: &str = "docs/attach-with-your-tool.md";
 
-/// Attributes of a resource and of the objects in its inputs, as a provider's package lists them.
+/// Returns the attributes of a resource and of the objects in its inputs, according to the provider's package.
 fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     let golden = pages::read(&format!("tests/golden/providers/{provider}.txt"));
     let of = |line: &str| {

@@ -69,7 +69,7 @@ fn page_has_a_row_for_each_setting() {
     assert_eq!(rows.len(), SETTINGS.len());
 }
 
-/// The handler's variables that have a parameter in the template. The template itself sets the others.
+/// The settings that are parameters of the template. The template sets the others itself.
 fn with_parameter() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
@@ -138,8 +138,8 @@ fn policies_entry_may_set_every_function_setting() {
     }
 }
 
-/// The tests of the handler and of the CDK construct read the same list of refused values. The list marks those that
-/// the template cannot refuse.
+/// The handler and the CDK construct are tested with the same list of refused values. The list marks those that the
+/// template cannot refuse.
 #[test]
 fn template_refuses_what_the_handler_refuses() {
     let list = fs::read_to_string(root().join("tests/golden/refusals.json")).expect("the list can be read");

@@ -123,9 +123,9 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Returns the failed entries that will be retried, with the wait before each retry, and gives up on the others.
-    /// The wait depends on the number of calls that contained the entry. Within a lane (a group of entries that must
-    /// stay in order), the highest of these numbers counts for every failed entry.
+    /// Returns the failed entries to retry, with the wait before each retry. Gives up on the others. The wait depends
+    /// on the number of calls that contained the entry. In a lane (a group of entries that must stay in order), all
+    /// failed entries use the highest of these numbers.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -197,8 +197,8 @@ pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// True if not all calls failed in the same way: the service accepted at least one entry, or gave different reasons
-    /// for its refusals.
+    /// True if the calls did not all fail in the same way: the service accepted an entry, or refused calls for
+    /// different reasons.
     differ: bool,
     is_certain: bool,
 }

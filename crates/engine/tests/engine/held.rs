@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// Returns a [`World`] in which reads of the pauses return these results in order, and then the last result each time.
+/// Returns a [`World`] that answers each read of the pauses with the next of these results. The last result repeats.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();

@@ -232,8 +232,8 @@ proptest! {
         }
     }
 
-    /// If an entry matches a function, the function is treated as if the entry's settings were the stack's. Any other
-    /// function is treated as if the entry did not exist.
+    /// An entry affects a matching function as if the entry's settings were the stack's. It does not affect other
+    /// functions.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
         stack in some_settings(),

@@ -24,8 +24,8 @@ pub(crate) struct Attachment {
     /// The other deployments that retry the function's failed events, keyed by the function's qualifier. The key is
     /// `None` for invocations without a qualifier.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. `detach` uses only the error of
-    /// a failed read.
+    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. `detach` uses this field only
+    /// if the read failed.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// The permissions that the function's role needs to send to the retry queue. `attach` and `doctor` read this
     /// field; `detach` does not.
@@ -259,8 +259,8 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the deployment that receives the failed events of a qualifier with these settings. Returns `None` if that is
-/// `deployment` itself, or if no deployment receives them.
+/// Finds the deployment that receives a qualifier's failed events according to the qualifier's `settings`. Returns
+/// `None` if it is `deployment` itself, or if no deployment receives them.
 pub(crate) async fn other_than(
     account: &Account,
     deployment: &Deployment,

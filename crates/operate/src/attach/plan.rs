@@ -228,8 +228,7 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The result of attaching or detaching: the plan, including a failure for each function whose changes are not
-/// complete.
+/// The result of attaching or detaching. The plan has a failure for each function whose changes are incomplete.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     #[serde(flatten)]

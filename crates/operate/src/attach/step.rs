@@ -17,8 +17,8 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// A change to a function, or to the resources that retry its failed events. Performing a step twice has the same
-/// effect as performing it once.
+/// A change to a function, or to the resources that its retries need. Performing a step twice has the same effect as
+/// performing it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Adds tags that store the function's earlier settings.
@@ -80,7 +80,7 @@ impl Difference {
     }
 }
 
-/// Adds one line for each resource, followed by its changed settings.
+/// Adds a line for each resource, and below it the resource's changed settings.
 pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
     let mut above = "";
     for difference in differences {
@@ -208,8 +208,7 @@ impl FunctionPlan {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if the function does not exist and has left nothing to remove. The operator may have misspelled its
-    /// name.
+    /// Returns true if the function does not exist and there is nothing to remove. Its name may be misspelled.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }

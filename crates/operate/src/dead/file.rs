@@ -25,7 +25,7 @@ use crate::shown::shown;
 
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// One line of a file of dead-letters. It has everything that an import sends.
+/// One line in a file of dead-letters, with all the data that an import needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredDeadLetter {

@@ -42,7 +42,7 @@ pub enum ScanEnd {
     Enough,
     /// The operator interrupted the scan.
     Interrupted,
-    /// The scan has hidden as many dead-letters as it may hide at once, so it cannot receive more.
+    /// The scan reached the maximum number of dead-letters that it may hide at once.
     TooManyHidden,
     /// A call to AWS failed.
     Failed(Failure),
@@ -65,8 +65,8 @@ pub struct Read {
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader keeps hidden. That reader may have been killed. Nobody else can read them until
-/// they are visible again.
+/// Dead-letters that another reader has hidden. Nobody else can read them until they are visible again, even if that
+/// reader was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
     /// The approximate number of hidden dead-letters.

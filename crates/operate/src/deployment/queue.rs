@@ -10,9 +10,9 @@ use crate::account::Account;
 use crate::failure::Failure;
 
 /// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. A command reads
-/// 100,000 dead-letters in a few minutes. With a longer time, the dead-letters that a killed command had received would
-/// stay hidden for longer, without any benefit. If a slow command is still running when a dead-letter becomes visible,
-/// the command receives it again, which hides it again.
+/// 100,000 dead-letters in a few minutes, so a longer time would only keep them hidden for longer if the command is
+/// killed. If a slow command is still running when a dead-letter becomes visible, the command receives it again, which
+/// hides it again.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// One of a deployment's SQS queues.
@@ -141,7 +141,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use the key, whatever permissions they have.
+    /// The reason why nobody can use the key, not even with permission. `None` if the key is usable.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

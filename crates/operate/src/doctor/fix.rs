@@ -31,8 +31,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
 }
 
 /// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`, the number of concurrent invocations that a mapping
-/// with provisioned pollers can make. If the setting's range does not extend that far, the command lowers the number of
-/// pollers instead.
+/// with provisioned pollers can make. If that exceeds the setting's maximum, the command lowers the number of pollers
+/// instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -105,8 +105,8 @@ pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
 
-/// The command that replaces settings that the handler refuses. A value changed by hand is set back to the stack's
-/// value.
+/// The command that replaces settings that the handler refuses. If a setting was changed by hand, the command restores
+/// the stack's value.
 pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {

@@ -22,7 +22,7 @@ pub struct PauseTerms {
     pub why: Option<String>,
 }
 
-/// The time at which a pause ends if nobody runs `comeback resume` before then.
+/// The planned end of a pause. `comeback resume` can end the pause earlier.
 #[derive(Clone, Copy, Debug)]
 pub enum PauseEnd {
     /// The pause ends at this time.

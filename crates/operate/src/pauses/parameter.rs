@@ -322,8 +322,8 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// Two operators resume a function at the same time, and at most one of them succeeds. The test repeats this 30
-    /// times, and each time starts the second operator one call later than before.
+    /// If two operators resume a function at the same time, at most one of them succeeds. The second operator starts
+    /// one call later in each of 30 rounds.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();

@@ -90,8 +90,7 @@ impl Watch {
     }
 }
 
-/// Counts of the retries made since a request. For each awaited event, only its first retry after the request is
-/// counted.
+/// Counts of the retries since a request. Only the first retry of each awaited event counts.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,

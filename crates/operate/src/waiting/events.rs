@@ -84,7 +84,7 @@ pub enum Why {
     NotAllowed,
 }
 
-/// Converts the reason that a log line gives for the wait into a [`Why`].
+/// Converts a log line's reason for waiting into a [`Why`].
 impl From<WaitsFor> for Why {
     fn from(waits_for: WaitsFor) -> Self {
         match waits_for {

@@ -176,8 +176,8 @@ impl Reading {
         all
     }
 
-    /// The number of events that were already due at the start of the [last hour](FunctionState::last_hour), but that
-    /// the handler had not checked yet. Call [`apply_pauses`](Self::apply_pauses) first.
+    /// The number of events that were due, but not yet checked by the handler, when the
+    /// [last hour](FunctionState::last_hour) began. Call [`apply_pauses`](Self::apply_pauses) first.
     pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);

@@ -16,7 +16,7 @@ const MOST_PERIODS: u64 = 48;
 /// used.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
-/// For each function, the number of events that are due in each of several time periods of the same length.
+/// Numbers of waiting events by function and due time. The due times are grouped into periods of equal length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Returns<'w> {
     /// The start of the first period. The first period also counts events that were due earlier.

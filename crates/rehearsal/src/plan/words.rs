@@ -1,5 +1,5 @@
-//! A plan in words: its policies as a table, settings to paste into a deployment or, if no policy meets the goal, the
-//! reasons.
+//! A plan in words: a table of its policies, then settings to paste into a deployment or the reasons why no policy
+//! meets the goal.
 
 use std::time::Duration;
 

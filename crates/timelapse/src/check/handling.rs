@@ -99,8 +99,8 @@ impl Handling<'_> {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns the time from the last retry to the end of `MAX_AGE`. The wait before the last retry is never shorter
-    /// than this time.
+    /// Returns the time between the last retry and the end of `MAX_AGE`. The wait before the last retry is at least as
+    /// long.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
@@ -236,9 +236,9 @@ impl Handling<'_> {
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the range of visibility timeouts that is allowed after a call that failed or got no response. After a
-    /// failed call, the range ends at min(3,600, 2^receive count) seconds. After a re-invocation that got no response,
-    /// the range is one to two hours, or less to leave time for a last retry.
+    /// Returns the range of visibility timeouts allowed after a call that failed or got no response. After a failed
+    /// call, the maximum is min(3,600, 2^receive count) seconds. After a re-invocation without a response, the range
+    /// is one to two hours, or less to leave time for a last retry.
     pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure()),

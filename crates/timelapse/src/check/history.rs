@@ -75,8 +75,7 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// Data that the checks record about a message. The simulated queue keeps this data with the message, but never reads
-/// it.
+/// The checks' data about a message. The simulated queue stores this data with the message, but never reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -153,8 +152,8 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// Records which changes to the pauses the handler knows about. If the handler that last moved the message knew
-    /// about different changes, the message's wait may change, so one more move is allowed.
+    /// Records the changes to the pauses that the handler knows about. If they differ from those known at the last
+    /// move, the message's wait may change, so one more move is allowed.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;

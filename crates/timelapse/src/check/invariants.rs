@@ -218,8 +218,8 @@ pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks that no pause is known, and that the last attempt to read the pauses was recent. `between_reads` is `None` if
-/// the handler does not read the pauses.
+/// Checks that the handler knows the pauses, that none is in force, and that the last attempt to read them was recent.
+/// `between_reads` is `None` if the handler does not read the pauses.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,

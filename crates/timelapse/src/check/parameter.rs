@@ -132,8 +132,7 @@ impl Document {
         }
     }
 
-    /// Sets the time at which each withdrawn request was withdrawn: the time in `before`, or `now` if the withdrawal is
-    /// new.
+    /// Sets `withdrawn_at` for each withdrawn request: to the time in `before` or, for a new withdrawal, to `now`.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
         for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
             request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));

@@ -247,8 +247,8 @@ impl World {
         true
     }
 
-    /// Processes the handler's report on a batch, and corrects the number of log lines: all messages that are only
-    /// moved again share one line.
+    /// Processes the handler's report on a batch, and corrects the number of log lines, because all messages that were
+    /// only moved again share one line.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.operated.log(report, self.now);
         let mut quiet = 0;

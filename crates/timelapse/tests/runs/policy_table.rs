@@ -1,4 +1,4 @@
-//! Computes the rows for those tables in docs/plan.md in which the default policy is compared with other policies.
+//! Computes the rows of the tables in docs/plan.md that compare the default policy with others.
 //! `examples/policy_table.rs` prints the rows.
 
 use std::time::Duration;

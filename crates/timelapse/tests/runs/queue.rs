@@ -43,7 +43,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
     assert_eq!((summary.delivered, longest.0), (5, 43_170));
 }
 
-/// Run time of a handler that is too slow to make any call: its deadline comes 7 s before its timeout.
+/// Handler run time that leaves no time for any call: the deadline is 7 s before the handler's timeout.
 const LATE: Duration = Duration::from_secs(58);
 
 #[test]

@@ -81,8 +81,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Asserts that the picture `docs/NAME.png` shows this page. Compares only the words of headings, labels and buttons
-/// with those that the page had when the picture was taken, because everything else differs from run to run.
+/// Asserts that `docs/NAME.png` shows this page: its headings, labels and buttons must have the same words as when the
+/// picture was taken. Everything else differs from run to run.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

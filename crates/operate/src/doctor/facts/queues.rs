@@ -17,8 +17,8 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key: roles need no permission for
-    /// it.
+    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key; no role then needs permission
+    /// to use it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// True if the queue's own policy has an Allow statement. It may let a role send even if the role's own policies
     /// do not.

@@ -20,7 +20,7 @@ pub(crate) struct Need {
     pub(crate) on: Resource,
     /// The outcome of the check if the permission is missing.
     pub(crate) without: CheckOutcome,
-    /// The consequence if the permission is missing.
+    /// The problem that a missing permission causes.
     pub(crate) means: &'static str,
 }
 
@@ -47,7 +47,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The permissions that the handler needs, whatever functions are on its allow-list.
+/// The permissions that the handler needs, regardless of its allow-list.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::RetryQueue, CheckOutcome::Broken,

@@ -24,7 +24,7 @@ pub struct Beside {
     pub tiles: Vec<Tile>,
     /// True if both policies are the same, so that there is only one run.
     pub is_same: bool,
-    /// The most important chart for both runs, as wide as the page: the recovery or, if there is no outage, the
+    /// The main chart for both runs, as wide as the page. It shows the recovery or, if there is no outage, the
     /// retries.
     pub main: Chart,
     /// Charts that compare the runs, in addition to the `main` chart.

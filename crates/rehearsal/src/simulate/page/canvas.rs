@@ -40,8 +40,8 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line. Each value is drawn as a horizontal segment across the period that one point
-    /// covers. A corner is a time, in seconds since the run's start, and a value.
+    /// Returns the corners of a step line. A corner is a pair: a time, in seconds since the run's start, and a value.
+    /// Each value is drawn as a horizontal segment across the period that one point covers.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }

@@ -38,9 +38,9 @@ pub(super) struct Recovery<'a> {
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
 /// Returns the runs to draw: first the simulated policy's run, then the runs in `jitters`, which use the same policy
-/// with other kinds of jitter. If `jitters` is empty, the first run is named after its policy; otherwise, each of these
-/// runs is named after its jitter. If one of the runs in `jitters` has exactly the settings of a compared policy, it is
-/// drawn in that policy's colour. Otherwise, the compared policy's own run comes last, and is named after that policy.
+/// with other kinds of jitter. Each is named after its jitter; if `jitters` is empty, the first run is named after its
+/// policy. A run in `jitters` with exactly the settings of a compared policy is drawn in that policy's colour. If
+/// there is no such run, the compared policy's own run comes last, under that policy's name.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);

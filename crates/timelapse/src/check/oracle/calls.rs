@@ -247,8 +247,8 @@ impl Oracle {
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Records that AWS accepted a call that settles the message: one that re-invokes the function for it, dead-letters
-    /// it or sends a copy of it. Returns true if AWS had already accepted such a call for the same message.
+    /// Records that AWS accepted a call that settles the message: a re-invocation, a dead-letter or a copy. Returns
+    /// true if AWS had already accepted such a call for the same message.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);

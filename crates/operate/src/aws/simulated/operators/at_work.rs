@@ -70,7 +70,7 @@ struct Working {
     arn: String,
     work: Pin<Box<dyn Future<Output = Ending>>>,
     awake: Arc<Awake>,
-    /// True once one of the command's calls has had a fault.
+    /// True once a fault has struck one of the command's calls.
     had_fault: Rc<Cell<bool>>,
 }
 
