@@ -16,8 +16,8 @@ tomllib() {
     done
 }
 
-# Makes a reproducible build, whatever folder it runs in: programs do not contain any paths from this machine, and all
-# files have the same timestamp and fixed modes.
+# Makes a reproducible build: programs do not contain any paths from this machine, and all files have the same
+# timestamp and fixed modes.
 build() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     "$with" packaging sam about cyclonedx clients infra --

@@ -633,8 +633,8 @@ function asked({ asks, message }, now) {
 }
 
 /**
- * Returns an error's type without a final `Error` or `Exception`, and without what compilers and bundlers add. The
- * retry handler uses the same rules.
+ * Returns the simple name of an error type, by the retry handler's rules. Removes packages, a final `Error` or
+ * `Exception`, and the parts that compilers and bundlers add.
  */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));

@@ -82,7 +82,7 @@ function counted(
 
 /**
  * Returns the properties of an alarm that fires when Lambda drops failed events of `fn` because it cannot send them to
- * the retry queue, which is in the stack `of`.
+ * the retry queue. That queue is in the stack `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

@@ -168,7 +168,7 @@ export class AsyncRetries extends Construct {
 
   /**
    * The number of events that are hidden until their next retry: the messages in flight in the retry queue. SQS allows
-   * about 120,000. Events beyond `hideUpTo` are counted by `queue.metricApproximateNumberOfMessagesDelayed()` instead.
+   * about 120,000. Events beyond `hideUpTo` are delayed: see `queue.metricApproximateNumberOfMessagesDelayed()`.
    */
   metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);

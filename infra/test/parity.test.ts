@@ -10,7 +10,7 @@ import { type AsyncRetriesProps, type MonitorOptions } from '../src';
 import { canonical, differences, type Template } from './parity/canonical';
 import { newFunction, newRetries, newStack, REPOSITORY, withOne } from './support';
 
-/** For each resource of the construct, the name of its counterpart in template.yaml after the SAM transform. */
+/** The construct's resources, each with the name of its counterpart in template.yaml after the SAM transform. */
 const COUNTERPARTS = new Map([
   ['Retries/Queue/Resource', 'RetryQueue'],
   ['Retries/Queue/Policy/Resource', 'RetryQueueTlsOnly'],

@@ -1,3 +1,2 @@
-//! Tests that misuse of `comeback-backoff`, in particular of its macro `ladder!`, does not compile: see
-//! `tests/misuse.rs`. These tests have their own package, because `trybuild` builds a second copy of all dependencies
-//! of the package that uses it.
+//! Tests that misuse of `comeback-backoff`, above all of its macro `ladder!`, does not compile: see `tests/misuse.rs`.
+//! The tests have their own package, because `trybuild` builds all dependencies of its package a second time.

@@ -17,8 +17,8 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// Region that the tests use. AWS CLI 1 has a special SQS endpoint for some regions, and ignores `AWS_ENDPOINT_URL`
-/// there. This is not one of those regions.
+/// Region that the tests use. In some other regions, AWS CLI 1 uses a special SQS endpoint and ignores
+/// `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.

@@ -100,9 +100,9 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Describes a deployed stack. If the server runs in real time, this also lowers the retry queue's visibility
-    /// timeout to ten seconds. This timeout applies to messages that the handler does not hide. The template sets it to
-    /// 1,230 s so that a handler can be down for days, but a test cannot wait that long.
+    /// Describes a deployed stack. On a server that runs in real time, also lowers the retry queue's visibility
+    /// timeout to ten seconds, because a test cannot wait for the 1,230 s that the template sets. The timeout applies
+    /// to messages that the handler does not hide.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;

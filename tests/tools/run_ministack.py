@@ -184,7 +184,7 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# MiniStack requires a role to allow actions such as `sqs:SendMessageBatch`, which do not exist in IAM: on AWS, the
+# MiniStack requires permission for actions such as `sqs:SendMessageBatch`, which do not exist in IAM. On AWS, the
 # permission for a single message also covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
@@ -214,8 +214,8 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# Names the role as the resource when the permission to simulate its policies is checked. On AWS, that permission
-# applies to the role; MiniStack checks it without naming a resource.
+# When MiniStack checks the permission to simulate a role's policies, it does not name a resource. On AWS, and with this
+# patch, the resource is the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -227,8 +227,8 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
-# The context of the policy simulation in progress, such as the service through which a role uses a key. MiniStack
-# ignores this context.
+# The context entries of the current policy simulation, such as the service through which a role uses a key. MiniStack
+# itself ignores them.
 simulated = contextvars.ContextVar("simulated", default={})
 
 

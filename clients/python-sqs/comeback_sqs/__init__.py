@@ -286,8 +286,8 @@ class _Batch:
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # The last part of the function's time is reserved for hiding and dead-lettering failed messages. No further
-        # record is processed once that part has begun.
+        # The time just before the timeout is reserved for hiding and dead-lettering failed messages. No further record
+        # is processed in that time.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve

@@ -43,8 +43,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The length, in nanoseconds, of a tick: the unit of time in which `growth` and `cap` are stored. Even the longest
-    /// wait, converted to nanoseconds, fits in 64 bits.
+    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Even in nanoseconds, the longest wait
+    /// fits in 64 bits.
     tick: u64,
     retries: Option<u64>,
 }

@@ -11,7 +11,7 @@ pub(crate) enum Growth {
     Powers { base: u64, factor: f64 },
     /// The ceiling of the nth wait is step · nᵖ: constant for p = 0, linear for p = 1, quadratic for p = 2.
     Polynomial { step: u64, power: u32 },
-    /// The ceiling of the nth wait is the nth duration in the list or, past the list's end, the last one.
+    /// The ceiling of the nth wait is the nth duration in the list. Past the list's end, it is the last duration.
     List(Arc<[u64]>),
 }
 

@@ -1,4 +1,4 @@
-//! Tests how a ladder is climbed. Ladders that must not compile are in the repository's `tests/compile_fail`.
+//! Tests the waits of a ladder's rungs. Ladders that must not compile are in the repository's `tests/compile_fail`.
 
 use std::time::Duration;
 

@@ -254,7 +254,7 @@ async fn planned_and_performed<C: Change>(
     }
 }
 
-/// The JSON members that the command adds to those of a plan or a result.
+/// The JSON members that the command adds to a plan or a result.
 fn members(dry_run: Option<bool>, recorded: &Result<(), Failure>) -> String {
     let not_recorded = recorded.as_ref().err();
     let mut members = json!({"not_recorded": not_recorded.map(|failure| failure.text().to_string())});

@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
-    /// The most recently read values of the counts that the navigation on every page shows.
+    /// The latest counts for the navigation, which every page shows.
     pub(super) counts: Cell<Option<Counts>>,
     /// Traces of events, by the event's id and a flag. The flag is true if the trace includes the function's log lines
     /// from every attempt.

@@ -232,7 +232,7 @@ impl<E, R> Board<E, R> {
         self.ready.extend(first);
     }
 
-    /// Returns the failed entries that were overtaken: the same call delivered a later entry in the same lane.
+    /// Returns the overtaken entries: each failed in a call that delivered a later entry in the same lane.
     fn overtaken(&self, answers: &[(usize, EntryAnswer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
         for (index, answer) in answers.iter().rev() {

@@ -43,7 +43,7 @@ pub struct PutEvents {
     client: Client,
 }
 
-/// Number of bytes that EventBridge counts for an event's time, whatever its format.
+/// Size of an event's time in bytes, as EventBridge counts it. The time's format does not matter.
 const TIME: usize = 14;
 
 /// EventBridge's receipt for an accepted event.

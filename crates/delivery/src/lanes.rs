@@ -25,10 +25,10 @@ impl Lane {
         Self { name: name.into(), together: false, last_wins: false }
     }
 
-    /// Allows several entries in this lane to be sent in one call, for a service that keeps their order. Even so, only
-    /// one call at a time carries entries in the lane. If the service accepts a later entry but not an earlier one, the
-    /// sender gives up on the earlier entry ([`EntryError::Overtaken`](crate::EntryError::Overtaken)) and on the
-    /// entries behind it.
+    /// Allows one call to carry several entries in this lane, for a service that keeps their order. Even so, entries
+    /// in the lane are never in two calls at the same time. If the service accepts a later entry but not an earlier
+    /// one, the sender gives up on the earlier entry ([`EntryError::Overtaken`](crate::EntryError::Overtaken)) and on
+    /// the entries that wait behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }

@@ -270,7 +270,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Returns the length of the receipt handle. Any other number would do, because `DeleteMessageBatch` calls have no
+    /// Returns the length of the receipt handle. The value does not matter, because `DeleteMessageBatch` calls have no
     /// size limit.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()

@@ -93,9 +93,9 @@ use crate::timing::{
 
 /// A retry counts as due this long before its due time, because SQS's clock and the handler's may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Assumed maximum growth of an event's record from one failure to the next, in bytes, not counting the payload. The
-/// next record's `responsePayload` holds the escaped error message and stack trace: about ten KiB for an ordinary trace
-/// in Java or Node. The current record may have no error, for example if the event was throttled.
+/// Assumed maximum growth of an event's record, without the payload, from one failure to the next, in bytes. The next
+/// record also holds an escaped error message and stack trace (`responsePayload`): about ten KiB for an ordinary trace
+/// in Java or Node. The current record may have no error, for example because Lambda throttled the event.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
 /// may be a megabyte long.

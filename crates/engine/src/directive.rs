@@ -21,7 +21,7 @@ const ENDINGS: [&str; 2] = ["Error", "Exception"];
 /// A function's instruction about retrying its event, given by the type of the error that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
-    /// The error type is `RetryAfter`: do not retry before this time, which is later than the failure.
+    /// Do not retry before this time, which is after the failure. The error type is `RetryAfter`.
     RetryAfter(Timestamp),
     /// The error type is `RetryAfter`, but the error's message does not name a time after the failure. The directive is
     /// ignored.

@@ -66,7 +66,7 @@ pub struct WaitingMessage {
 pub struct Handle {
     /// SQS's id for the message.
     pub message_id: Box<str>,
-    /// The receipt handle from the last time that the message was received.
+    /// The receipt handle from the message's last receive.
     pub receipt_handle: Box<str>,
 }
 

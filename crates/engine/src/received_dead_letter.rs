@@ -1,5 +1,5 @@
-//! Parses messages from the dead-letter queue, and builds message bodies with which their events can be sent to the
-//! retry queue again. The parsed messages are untrusted, because anyone may have sent them.
+//! Parses messages from the dead-letter queue, and builds the bodies of messages that return their events to the retry
+//! queue. The parsed messages are untrusted, because anyone may have sent them.
 
 use std::borrow::Cow;
 
@@ -45,8 +45,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered: the message's `dead_lettered_at`, or the time when the message was sent if
-    /// that is earlier or `dead_lettered_at` is missing.
+    /// When the event was dead-lettered: the message's `dead_lettered_at` or its send time, whichever is earlier. If
+    /// `dead_lettered_at` is missing, the send time.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`. If that is missing, the request id of the failed invocation; if that
     /// is missing too, the id that SQS gave to the event's first message. `None` if the event could not be read.

@@ -122,11 +122,11 @@ pub struct Moved {
     pub message_id: String,
     /// The `SentTimestamp` of the original message. It is never later than the copy's own `SentTimestamp`.
     pub sent: Timestamp,
-    /// When the original was first received. A time outside the range from the original's `SentTimestamp` to the moved
-    /// message's is replaced by the nearer end of the range.
+    /// When the original was first received. The value is clamped to the time between the original's `SentTimestamp`
+    /// and the moved message's.
     pub first_receive: Timestamp,
-    /// The number of times that the original and its earlier copies were received; at least 1. A receive that only
-    /// continues a copy's wait does not count.
+    /// The number of receives of the original and of earlier copies; at least 1. A receive that only continues a
+    /// copy's wait does not count.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
@@ -176,9 +176,9 @@ impl Moved {
         })
     }
 
-    /// Returns the value of the message attribute `Comeback` for the message's next copy. `waits_on` is true if no call
-    /// failed and the message only continues to wait. If the message is itself a copy, its current receive is then not
-    /// counted: the whole wait counts as one receive, as it does for a hidden message.
+    /// Returns the value of the message attribute `Comeback` for the message's next copy. `waits_on` is true if no
+    /// call failed and the message only continues to wait. In that case, a copy's current receive is not counted, so
+    /// that the whole wait counts as one receive, as it does for a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

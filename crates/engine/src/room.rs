@@ -73,8 +73,7 @@ impl Room {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Returns true if little room is left, and the last count of the messages in flight is old enough to be
-    /// repeated.
+    /// Returns true if little room is left, and the last count of the messages in flight is no longer recent.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
         self.share_of(0) > 0 && self.left < LOW && may_count

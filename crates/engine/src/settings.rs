@@ -20,8 +20,8 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// the 12 hours from the receive, and refuses 43,200 s in practice.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
-/// Range of `HIDE_UP_TO` if the value is a number. Twice the maximum, plus a batch for each of 1,000 pollers, is SQS's
-/// limit of 120,000 messages in flight.
+/// Range of a numeric `HIDE_UP_TO`. SQS's limit of 120,000 messages in flight is twice the maximum, plus a batch of
+/// ten messages for each of 1,000 pollers.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
 /// Range of `MAXIMUM_CONCURRENCY`: the range that Lambda allows for `MaximumConcurrency` of an event source mapping.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;

@@ -9,9 +9,9 @@ pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Margin subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. The timeout must be longer than a thousandth of 14 days: SQS itself
-/// dead-letters a message after 1,000 receives, which must not happen while the handler cannot run. If the handler is
-/// throttled, Lambda may deliver a message up to this long after receiving it.
+/// The retry queue's own `VisibilityTimeout`. The timeout must exceed a thousandth of 14 days: SQS dead-letters a
+/// message after 1,000 receives, and must not do so while the handler cannot run. If the handler is throttled, Lambda
+/// may deliver a message up to this long after receiving it.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// Interval between two checks of a held message (a message whose function is paused). At this interval, a message is
 /// received 900 times in the 14 days before SQS deletes it. SQS allows 1,000 receives.

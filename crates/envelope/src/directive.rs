@@ -302,7 +302,7 @@ mod diagnostic_tests {
 
     use super::{NonRetryable, RetryAfter, diagnostic};
 
-    /// An error that adds context to another error, as libraries do.
+    /// Wraps another error and adds context, as many libraries do.
     #[derive(Debug)]
     struct Doing(&'static str, Box<dyn Error + Send + Sync>);
 
@@ -318,8 +318,8 @@ mod diagnostic_tests {
         }
     }
 
-    /// A wrapper like thiserror's `transparent` or anyhow's box: it shows the inner error's message, and returns the
-    /// inner error's `source` as its own.
+    /// Wraps an error like thiserror's `transparent` or anyhow's box: its message and its `source` are those of the
+    /// inner error.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 

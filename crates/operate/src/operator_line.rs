@@ -75,7 +75,7 @@ pub enum Completion {
     Failed,
 }
 
-/// The JSON members that a log line about an operator's change has in every version of its format.
+/// The part of a log line about an operator's change that is the same in every version of the format.
 #[derive(Deserialize)]
 struct Head {
     v: u64,

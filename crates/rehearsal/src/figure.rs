@@ -76,7 +76,7 @@ pub struct Picture {
     pub size: (u32, u32),
     /// The drawing as SVG elements.
     pub markup: String,
-    /// Values to show beside the pointer, one set for each part of the horizontal axis, from left to right.
+    /// The values to show beside the pointer, for each part of the horizontal axis from left to right.
     values: Vec<Values>,
 }
 

@@ -1,4 +1,4 @@
-//! The consumer's log: a JSON line for each failed record, without anything from a message's body.
+//! The consumer's log: a JSON line for each failed record. The lines do not contain message bodies.
 
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;

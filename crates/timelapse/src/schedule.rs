@@ -228,8 +228,8 @@ impl Chain {
     }
 }
 
-/// Advances `now` by the message's waits, and returns the payload of the retry, or the reason for dead-lettering the
-/// event.
+/// Advances `now` past the message's waits, and returns the retry's payload. Fails with the reason if the event is
+/// dead-lettered instead.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,

@@ -119,7 +119,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Gives the same batches alternately to the handler from an earlier commit and to the current handler.
+/// Compares the handler from an earlier commit with the current handler. Both get the same batches, in turn.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [

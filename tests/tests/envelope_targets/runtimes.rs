@@ -36,8 +36,8 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// Runs the example from docs/envelope.md in a real Lambda runtime. For a held order, the failure must be the same as
-/// in the sample in `events/`. For a cancelled order, the example must fail with `NonRetryable`.
+/// Runs the example from docs/envelope.md in a real Lambda runtime. For a held order, its failure must match the
+/// sample in `events/`. For a cancelled order, it must fail with `NonRetryable`.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {

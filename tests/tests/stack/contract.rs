@@ -17,7 +17,7 @@ use crate::world::{RUNTIME, World};
 use real::Real;
 use stand::{EngineQueue, Model};
 
-/// A visibility timeout, in seconds, that is longer than any contract's test takes.
+/// A visibility timeout, in seconds, that outlasts every contract's test.
 const LONG: u64 = 600;
 
 /// The trials for all contracts. Each contract has a trial named `contract::model::…` and one named

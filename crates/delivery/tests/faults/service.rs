@@ -280,8 +280,7 @@ impl Call {
         (!distinct(names)).then(|| format!("{} names an entry twice", self.operation))
     }
 
-    /// Returns the total size of the entries in bytes, as the service counts it towards the limit on the size of a
-    /// call.
+    /// Returns the total size of the entries in bytes, as the service counts it for its limit on a call's size.
     fn total(&self) -> usize {
         let length = |value: &Value| value.as_str().map_or(0, str::len);
         let decoded = |value: &Value| base64::decode(string(value)).expect("base64").len();

@@ -29,7 +29,7 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// The response ends before this entry, so it has no result for this entry or for those after it in the call.
+    /// The response ends before this entry, so the call has no result for it or for later entries.
     Cut,
     /// If the first entry in a call has this fate, the whole call fails with this error.
     Whole(ErrorKind),

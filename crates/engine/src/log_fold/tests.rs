@@ -128,7 +128,7 @@ fn settled_messages_take_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// The expected state, computed from all lines at once; the fold takes one line at a time.
+/// Computes the expected state from all lines at once, whereas the fold takes one line at a time.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {

@@ -196,8 +196,8 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function's detachment, or its move to another deployment, is not finished. Until it is, failures
-/// of the function's last invocations may still be sent to its previous retry queue.
+/// Returns true if a function is still being detached, or moved to another deployment. Meanwhile, failures of its last
+/// invocations may still be sent to its previous retry queue.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))

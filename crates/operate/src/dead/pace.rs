@@ -35,8 +35,8 @@ impl Pace {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive together. All of them must be processed well before they become
-    /// visible again.
+    /// The maximum number of dead-letters to receive at once. At this pace, all of them are processed well before they
+    /// become visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }

@@ -183,8 +183,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Calls `show` for each dead-letter that was not sent after `until`. Stops when `show` returns true. Makes all
-/// dead-letters visible again at the end. Tells the operator beforehand that they will be hidden.
+/// Tells the operator that the dead-letters will be hidden. Calls `show` for each dead-letter that was not sent after
+/// `until`, and stops when it returns true. Makes all dead-letters visible again at the end.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,

@@ -56,7 +56,7 @@ pub struct Row {
     pub message_id: Box<str>,
     /// The event's key, truncated to 120 bytes. `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message or, if there is none, details of why the event was dead-lettered. Truncated to 140
+    /// The last error's message. If there is none, the details of the reason for dead-lettering. Truncated to 140
     /// bytes.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.

@@ -125,7 +125,7 @@ impl History {
     }
 }
 
-/// Plans a change and carries it out. Returns its result, or `None` if nothing was done at all.
+/// Plans a change and performs it. Returns the result, or `None` if the change did nothing.
 async fn run<C: Change>(dead: &Dead, change: &C) -> Option<Result<(), crate::Failure>> {
     let operator = dead.operator();
     match change.perform(&operator, &change.plan(&operator).await.ok()?).await {

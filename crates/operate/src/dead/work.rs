@@ -72,8 +72,8 @@ pub(super) async fn send(
     answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
 }
 
-/// Performs an action on the dead-letters in a plan, and deletes from the dead-letter queue those that the action has
-/// stored elsewhere. `did` is the verb in the past tense, such as `redrove`.
+/// Performs an action on a plan's dead-letters. Deletes each from the dead-letter queue once the action has stored it
+/// elsewhere. `did` is the action's verb in the past tense, such as `redrove`.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,

@@ -124,8 +124,8 @@ pub struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. `None` if AWS manages the key: everyone who may
-    /// use SQS may use such a key.
+    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` for a key that AWS manages, which
+    /// everyone who may use SQS may also use.
     ///
     /// # Errors
     ///

@@ -38,8 +38,8 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The check that the handler may invoke a function. For a function on the allow-list, it also runs before the
-/// function is attached and while it is being detached.
+/// The check that the handler may invoke a function. It also runs for a function on the allow-list that is not
+/// attached yet or is being detached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 

@@ -90,11 +90,10 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Checks that the handler may invoke the function. The usual fix is to run `attach`, because its step
-/// [`Attachment::allow_invoking`] adds the permission. If the function is not attached, or if `attach` might fail
-/// because a stack owns the handler's role, the fix is to add a separate policy to the role. The first case includes a
-/// function that is being detached: its waiting events still need the permission, but running `attach` would attach it
-/// again.
+/// Checks that the handler may invoke the function. The usual fix is to run `attach`, which adds the permission
+/// ([`Attachment::allow_invoking`]). If the function is not attached, or if `attach` might fail because a stack owns
+/// the handler's role, the fix is to add a separate policy to the role. This includes a function that is being
+/// detached: its waiting events still need the permission, but `attach` would attach it again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
@@ -139,8 +138,8 @@ pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
 }
 
 /// Judges the permissions that a role needs. `means` is the consequence of a missing permission, and `fix` grants it.
-/// `or_else` names a policy that IAM's simulator does not read, if there is one. A missing permission is then only a
-/// warning, because that policy may grant it.
+/// `or_else` names a policy that may grant the permissions but that IAM's simulator does not read. If it is given, a
+/// missing permission is only a warning.
 pub(crate) fn judged(
     place_flags: &str,
     means: &str,

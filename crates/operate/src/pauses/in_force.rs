@@ -17,8 +17,7 @@ pub enum InForce {
     },
     /// The function is not paused.
     NotPaused {
-        /// The time when the last of the events held by known pauses becomes due again. `None` if no known pause has an
-        /// end.
+        /// The time by which all events held by known pauses are due again. `None` if no known pause has an end.
         back_by: Option<Timestamp>,
     },
 }

@@ -23,8 +23,7 @@ pub struct Reach {
     /// The number of affected events whose messages become visible earlier because of the request or the end of the
     /// pause.
     pub recalled: u64,
-    /// The longest time for which a message of an affected event would stay hidden if its visibility timeout were not
-    /// changed.
+    /// The longest time for which an affected event's message would stay hidden without a new visibility timeout.
     #[serde(skip)]
     pub hidden: Duration,
     /// True if the request brings at least one event forward, or cancels at least one.
@@ -34,7 +33,7 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// The number of seconds within which all affected events are retried. `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// The number of events whose messages are left alone because an earlier request, or the end of a pause, already
+    /// The number of events whose messages are not recalled, because an earlier request or the end of a pause already
     /// applied to them. The handler applies the new request when such a message becomes visible.
     pub before: u64,
     /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
@@ -177,9 +176,9 @@ impl Reach {
     }
 }
 
-/// Estimates when the handler first checks the event after reading the request. The handler reads the request no later
-/// than `noticed`. If the next check that the log announces is before `noticed`, the message may have been moved. The
-/// handler checks a moved message every 15 minutes until its retry is due, and does not log these checks.
+/// Estimates when the handler first checks the event after reading the request, which it does by `noticed`. If the log
+/// announces only an earlier check, the message may have been moved. The handler checks a moved message every 15
+/// minutes until its retry is due, and does not log these checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

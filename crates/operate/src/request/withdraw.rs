@@ -21,8 +21,8 @@ use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
 
-/// A [`Change`] that withdraws the requests of one kind for one target: one function, or every function. As with
-/// pauses, a request for every function is separate from the requests for individual functions.
+/// A [`Change`] that withdraws the requests of one kind for one function, or those for every function. Like pauses,
+/// requests for every function are separate from those for individual functions.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
     /// The function that the requests name. `None` selects the requests for every function.

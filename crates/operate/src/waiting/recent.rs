@@ -38,8 +38,8 @@ impl Step {
 /// be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// The failures, retries and dead-letters of each function, by its ARN and then by the number of the five-minute
-    /// period, counted from the start of 1970.
+    /// The failures, retries and dead-letters in each five-minute period, by function ARN. Periods are numbered from
+    /// the start of 1970.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
     /// For each five-minute period, the number of events that were due at its start. The key is the period's number,
     /// counted from the start of 1970. An event is not counted until the handler has checked it.

@@ -192,8 +192,7 @@ impl SimulationFlags {
     }
 
     /// Returns the given flags, except those for the seed and the CSV file, as arguments for the command that a report
-    /// shows. The command must be the same wherever the report is written, so it always writes the report to the
-    /// current folder.
+    /// shows. That command writes to the current folder, so it is the same wherever this report is written.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);

@@ -47,7 +47,7 @@ struct Function {
     /// Number of invocations that the function can handle in a minute, on average. Invocations beyond this number fail.
     /// `None` means an unlimited number.
     capacity: Option<f64>,
-    /// The last minute in which the function was invoked while it was up, and the number of invocations in that minute.
+    /// The minute of the last invocation while the function was up, and the number of such invocations in that minute.
     taken: (u64, u32),
     records: FailureRecords,
 }

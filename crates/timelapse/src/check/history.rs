@@ -207,7 +207,7 @@ impl MessageHistories {
     }
 
     /// Records that a message was retried, dead-lettered or moved. Returns how many times this has happened to the
-    /// message, and how many repetitions are allowed because of faults.
+    /// message, and how many repetitions the faults excuse.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

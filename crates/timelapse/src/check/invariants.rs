@@ -48,8 +48,8 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// Checks that a dead-letter's reason is true. `reason` is `None` if the dead-letter names no known reason. `key` is
-/// the event's key in the dead-letter.
+/// Checks that a dead-letter's reason is true. `reason` is `None` if the reason is missing or unknown. `key` is the
+/// event's key in the dead-letter.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,

@@ -1,4 +1,4 @@
-//! Records how each event ended, as the simulated world sees it and not as the handler reports it.
+//! Records how each event ended in the simulated world, whatever the handler reports.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::event::EventNumber;
 /// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, this is
 /// also the maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
-/// Maximum number of invocations and messages that may exist at the same time, divided by the number of events. Applies
-/// to runs with over 200 events; in smaller runs, `MOST_COPIES` limits the total.
+/// Maximum number of simultaneous invocations and messages, as a multiple of the number of events. Applies to runs
+/// with over 200 events; in smaller runs, `MOST_COPIES` limits the total.
 const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;

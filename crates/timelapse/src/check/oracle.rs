@@ -76,9 +76,8 @@ struct CheckedMessage {
     /// The worst failure that may have happened in the handler's calls for the message so far. `None` if the handler
     /// has made no call except to set a backoff.
     after: Option<After>,
-    /// The last visibility timeout that the handler requested for the message, if the timeout is long enough for a
-    /// re-invocation or a move to follow; otherwise `None`. The oracle checks the timeout as soon as it knows whether a
-    /// re-invocation or a move follows.
+    /// The last visibility timeout that the handler requested for the message, if it could protect a re-invocation or
+    /// a move; otherwise `None`. The timeout is checked once the oracle knows whether such a call follows.
     guard: Option<Duration>,
     /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
     hidden_until: Option<Timestamp>,
@@ -211,8 +210,8 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// Records that the handler starts to process a batch. The flag beside each message is true if the message lacks a
-    /// field and cannot be parsed.
+    /// Records that the handler starts to process a batch. A message's flag is true if the message cannot be parsed
+    /// because it lacks a field.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,

@@ -95,7 +95,7 @@ impl Document {
         Ok(Self { pauses, requests: requests.collect(), bytes: text.len() })
     }
 
-    /// Returns the request in this document that equals `request`, even if only one of the two is withdrawn.
+    /// Returns this document's entry for `request`. The two may differ in whether the request is withdrawn.
     pub(super) fn find(&self, request: &WrittenRequest) -> Option<&WrittenRequest> {
         self.requests.iter().find(|it| it.is(request))
     }

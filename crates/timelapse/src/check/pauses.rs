@@ -39,7 +39,7 @@ pub(crate) struct Reads {
 pub(crate) struct KnownPauses {
     /// The parameter's parsed value; `None` if the handler has never read the parameter.
     document: Option<Arc<Document>>,
-    /// Number of values that had been written when the handler read the parameter.
+    /// Number of values written to the parameter before the handler read it.
     texts: usize,
 }
 

@@ -28,8 +28,8 @@ macro_rules! faults {
         }
 
         impl Fault {
-            /// Returns the fault's rate in a run with chaos, and its effect on the number of messages in flight. The
-            /// rate is 0 if the fault strikes only in a window or not at all.
+            /// Returns the fault's rate throughout a chaos run, and its effect on the number of messages in flight.
+            /// The rate is 0 for a fault that strikes only in a window or never.
             pub(crate) const fn row(self) -> (f64, Room) {
                 match self {
                     $(Self::$fault => ($rate, Room::$room),)*

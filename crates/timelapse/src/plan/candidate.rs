@@ -34,7 +34,7 @@ pub struct Candidate {
     pub retries_per_event: f64,
     /// Number of retries per second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
-    /// `peak_retries_per_second` as a multiple of the usual event rate. This load comes on top of the usual rate.
+    /// `peak_retries_per_second` divided by the usual event rate. The retries come on top of the usual events.
     pub peak_load: f64,
     /// Maximum number of events that wait at the same time.
     pub waiting: f64,

@@ -1,4 +1,4 @@
-//! Computes how many events are waiting, and how many moves they need, when events fail at a steady rate.
+//! Computes how many events wait, and how many moves they need, if events fail at a steady rate.
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;

@@ -121,8 +121,8 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// The idle environments. The most recently used one is last.
     idle: Vec<SimulatedEnvironment>,
-    /// For each set of policies, the environment that new environments are copied from, and the time from which Lambda
-    /// uses it. The latest set comes last.
+    /// For each set of policies, the time from which Lambda uses it, and the environment to copy new environments
+    /// from. The latest set comes last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }

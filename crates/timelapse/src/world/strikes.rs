@@ -16,7 +16,7 @@ use crate::faults::records::{
     Flaw, RESPONSE_PAYLOAD, name_unlisted_function, without_a_member, write_hostile_message,
 };
 
-/// Largest difference between the clocks of SQS and of the handler, in ms.
+/// Largest difference between SQS's clock and the handler's, in ms.
 const SKEW_MS: u64 = 5_000;
 /// Fields that every SQS message has, each with the path to the object that contains it.
 const FIELDS: [(&str, &str); 6] = [

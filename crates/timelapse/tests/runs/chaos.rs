@@ -178,7 +178,7 @@ fn two_copies_of_an_event_are_told_apart() {
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Returns the number of retries for ten events with a fault, divided by the number without the fault.
+/// Returns the factor by which a fault increases the number of retries of ten events.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);

@@ -75,8 +75,8 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// Each of the 1,000 handler environments reads the pauses parameter every 375 s. Even a request to retry within a
-/// second reaches every event, because each hidden message is checked when its visibility timeout ends, up to 12 hours
+/// The 1,000 handler environments each read the pauses parameter only every 375 s. Even so, a request to retry within
+/// a second reaches every event: each hidden message is checked when its visibility timeout ends, up to 12 hours
 /// later.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {

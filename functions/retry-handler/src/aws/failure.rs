@@ -141,7 +141,7 @@ pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request. Logging such a message could reveal a payload. The message
+/// Returns true if an error's message may quote the request, which could reveal a payload in the log. The message
 /// quotes nothing if the service refused the request before parsing it, or did not respond.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};

@@ -156,7 +156,7 @@ pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
 }
 
-/// Returns the certificate authorities to trust: those in the files or, without files, Mozilla's built-in list.
+/// Returns the certificate authorities to trust: those in the files, or Mozilla's built-in list if there are no files.
 ///
 /// # Errors
 ///

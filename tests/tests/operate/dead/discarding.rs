@@ -69,8 +69,8 @@ fn denials(import: &Operator, list: &Operator, folder: &Path) {
     }
 }
 
-/// Interrupts a redrive. The command must still finish sending the dead-letters that it has begun to send, and make all
-/// others visible again.
+/// Interrupts a redrive. Before it ends, it must finish sending the dead-letters that it has begun to send, and make
+/// all others visible again.
 async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let process = scratch("ctrl-c").join("process");
     let shell = redrive.shell().clone().with("PROCESS", &process);

@@ -14,8 +14,8 @@ pub(super) enum Undo {
     Fix,
     /// The fault is fixed by the command that `doctor` suggests, followed by this script.
     FixAnd(&'static str),
-    /// The fault is fixed by this script, because the command that `doctor` suggests contains a placeholder for the
-    /// operator to replace.
+    /// The fault is fixed by this script. The command that `doctor` suggests cannot be run as it is, because it
+    /// contains a placeholder.
     By(&'static str),
 }
 

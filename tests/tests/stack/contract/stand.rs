@@ -88,8 +88,8 @@ pub(crate) enum Difference {
     /// MiniStack can delay a message for more than 15 minutes, because it checks only a queue's default delay. AWS
     /// returns `InvalidParameterValue`.
     DelaysOverFifteenMinutes,
-    /// MiniStack loses the system attributes of a message that was sent in a batch, because it copies every member of
-    /// an entry except these attributes. AWS keeps them.
+    /// MiniStack loses the system attributes of a message that was sent in a batch, because it does not copy this
+    /// member of an entry. AWS keeps them.
     DropsTraceHeadersOfBatches,
     /// MiniStack refuses an old receipt handle after the message has been received again, even for a deletion, because
     /// it does not find the old handle. On AWS, the old handle can still change the visibility timeout. A deletion with

@@ -47,7 +47,7 @@ pub(super) struct Invocation {
     function: String,
     payload: String,
     accepted: Timestamp,
-    /// Time of the first receive of the message whose handling led to the retry.
+    /// When the message that led to this retry was first received.
     first_receive: Timestamp,
 }
 

@@ -23,8 +23,8 @@ const ENTRIES_OF_A_CALL: usize = 10;
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// Performs one simulated AWS call. `effect` applies it to the account's state, and returns AWS's error code and
-    /// message if the call fails. A simulated fault can prevent the effect or lose the response.
+    /// Performs one simulated AWS call. `effect` is the call's effect on the account's state; its error is AWS's error
+    /// code and message. A simulated fault can prevent the effect or lose the response.
     async fn call<T>(
         &self,
         action: &'static str,

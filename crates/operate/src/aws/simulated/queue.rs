@@ -152,8 +152,8 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// Returns the received messages, and the messages that were received too many times and must move to the
-    /// dead-letter queue. Receives nothing at the in-flight limit.
+    /// Returns the received messages, and those that must move to the dead-letter queue because they were received too
+    /// often. Receives nothing at the in-flight limit.
     pub(super) fn receive(
         &mut self,
         now: Timestamp,

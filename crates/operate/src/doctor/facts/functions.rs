@@ -21,8 +21,8 @@ pub(crate) struct CheckedFunction {
     pub(crate) arn: String,
     /// The function as Lambda describes it. `None` if Lambda has no such function.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// One entry for each qualifier that is attached, or that the operator or the allow-list names. If there is no such
-    /// qualifier, the only entry is the unqualified function.
+    /// One entry for each qualifier that is attached, on the allow-list, or named by the operator. If there is no such
+    /// qualifier, the only entry is for the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that do not exist, although the operator, the allow-list or the function's settings name
     /// them.

@@ -20,8 +20,8 @@ pub(crate) struct QueueSettings {
     /// The customer-managed key that encrypts the queue. `None` if AWS manages the key; no role then needs permission
     /// to use it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// True if the queue's own policy has an Allow statement. It may let a role send even if the role's own policies
-    /// do not.
+    /// True if the queue's own policy has an Allow statement, which may let a role send even if the role's policies do
+    /// not.
     pub(crate) allows_by_itself: bool,
 }
 

@@ -46,8 +46,7 @@ impl OverTime {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns, for each point on a chart, the text to show while the pointer is at that point. `text` describes a
-    /// point's values in words.
+    /// Returns the tooltips for a chart, one for each point. `text` describes a point's values in words.
     pub(super) fn values(
         &self,
         points: usize,

@@ -149,8 +149,8 @@ impl AtWork {
         }
     }
 
-    /// Returns true if a fault affected one of the command's calls, or if others have changed the pauses or the
-    /// policies since the command began.
+    /// Returns true if a fault affected one of the command's calls, or if someone else changed the pauses or the
+    /// policies after the command began.
     fn is_explained(&self, ended: &Working) -> bool {
         let began = START.saturating_add(ended.command.at);
         let state = self.aws.state();
