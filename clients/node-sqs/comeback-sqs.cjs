@@ -286,9 +286,9 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds; zero means that no call may be started. A fifth of the
-   * time that is reserved for such calls stays unused: if a call were still running at the function's timeout, Lambda
-   * would deliver the whole batch again.
+   * Returns how long a call to SQS may take, in milliseconds; zero means that no call may be started. A call must end
+   * while a fifth of the reserve is left: if the function timed out during a call, Lambda would deliver the whole
+   * batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -753,9 +753,9 @@ function optionSeconds(value) {
 }
 
 /**
- * Formats a number as whole seconds and a `Date` in RFC 3339. Anything else is converted to a string, because
- * constructing an error must not fail. If that string does not request a valid wait, it has no effect, and the consumer
- * or the retry handler logs the problem.
+ * Formats a number as whole seconds and a `Date` in RFC 3339. Anything else becomes a string, because constructing an
+ * error must not fail. If the string does not request a valid wait, the consumer or the retry handler ignores it and
+ * logs the problem.
  */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.

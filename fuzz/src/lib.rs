@@ -195,8 +195,8 @@ fn check_seals(envelope: &Envelope<'_>) {
 /// Number of numeric fields in a [`Question`]. Each takes eight bytes, little-endian.
 const NUMBERS: usize = 14;
 
-/// The input to [`decide`]: a message, a policy, a pause and the current time. Any byte sequence decodes to a question:
-/// the numeric fields come first, then the message's body.
+/// The input to [`decide`]: a message, a policy, a pause and the current time. It can be decoded from any bytes:
+/// first the numeric fields, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The policy's settings. Only the numeric settings, `JITTER` and `ENVELOPE` vary.

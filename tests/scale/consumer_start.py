@@ -90,7 +90,7 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # -B stops Python from writing bytecode files. On Lambda, a function has none unless its package includes them.
+    # -B stops Python from writing bytecode files. On Lambda, they exist only if the function's package has them.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

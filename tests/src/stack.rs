@@ -43,8 +43,8 @@ pub(crate) fn built() -> &'static Path {
 }
 
 impl MiniStack {
-    /// Runs `sam deploy` in the shell's folder, as the documentation does. [`build`] must have written its output to
-    /// the default folder there, `.aws-sam/build`.
+    /// Runs `sam deploy` in the shell's folder, as the documentation does. The output of [`build`] must be in
+    /// `.aws-sam/build`, where the SAM CLI looks by default.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"

@@ -28,9 +28,8 @@ _Response = dict[str, list[dict[str, str]]]
 
 # Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 _LONGEST_BACKOFF = 43_170
-# The longest time to hide a message after its second or a later receive. SQS reports only the time of the first
-# receive. A throttled poller may have held the message for up to 1,230 s, and this time counts towards SQS's maximum
-# of 12 hours.
+# The longest time to hide a message after its second or any later receive. SQS does not report the time of such a
+# receive. A throttled poller may have held the message for up to 1,230 s, which count towards SQS's 12 hours.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
 # While a message is hidden, a FIFO queue does not deliver other messages from the same group.

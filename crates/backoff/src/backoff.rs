@@ -265,8 +265,8 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Creates a backoff from durations in nanoseconds. Its tick, the unit of time in which it stores them, is a
-    /// millisecond, a microsecond or a nanosecond: the longest of the three that divides all durations.
+    /// Creates a backoff from durations in nanoseconds. Its tick, in which it stores them, is the longest unit that
+    /// divides all of them: a millisecond, a microsecond or a nanosecond.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));

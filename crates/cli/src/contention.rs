@@ -57,8 +57,8 @@ pub(crate) struct ContentionArguments {
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Returns the points to simulate, each a number of clients with a strategy. Unless `--strategy` is given, leaves
-    /// out points with the strategy `none` that would take too long.
+    /// Returns the points to simulate: combinations of a number of clients and a strategy. Without `--strategy`,
+    /// leaves out points with the strategy `none` that would take too long.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };

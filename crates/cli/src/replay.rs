@@ -158,8 +158,8 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// One decision for each message, in the order of the messages in the event. Messages that lack an attribute that
-    /// SQS always writes come last.
+    /// The decisions, one per message, in the order of the event's messages. Messages that lack an attribute that SQS
+    /// always writes come last.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,
@@ -280,9 +280,9 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Returns the latest of the times at which the messages in a batch are due for processing; `None` for a batch without
-/// messages. A message that is received for the first time counts as due when it was sent. A message that is received
-/// again is due when its backoff ends or, if no retry will follow, at its first receive.
+/// Returns the latest due time of a batch's messages; `None` for an empty batch. A message received for the first
+/// time is due when it was sent. A message received again is due when its backoff ends or, if no retry will follow,
+/// at its first receive.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,

@@ -151,7 +151,8 @@ fn table(rows: &Table) -> comfy_table::Table {
     table
 }
 
-/// Prints a layout: remarks on standard error and, unless the command prints JSON, everything else on standard output.
+/// Prints a layout: notes and warnings on standard error and, unless the command prints JSON, the rest on standard
+/// output.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
     session.say(&layout.0.iter().map(drawn).collect::<String>())?;
     remark(layout, session);

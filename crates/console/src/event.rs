@@ -139,8 +139,8 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
 }
 
-/// Paths of the plans to retry the event now and to cancel it; `None` unless the event is waiting. The first path is
-/// `None` if a pause holds the event, because such an event can only be cancelled.
+/// Paths of the plan pages for retrying the event now and for cancelling it; `None` unless the event is waiting. The
+/// first path is `None` if a pause holds the event, which can then only be cancelled.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     let Story { key, target, end: StoryEnd::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);

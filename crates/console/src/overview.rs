@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<Console> {
 struct Overview {
     frame: Frame,
     tiles: Vec<Tile>,
-    /// Facts that must not be overlooked: pauses, requests, and whatever is wrong.
+    /// Facts that the page shows prominently: pauses, requests and problems.
     loud: Vec<Fact>,
     quiet: Vec<Fact>,
     /// Name of each open pause, and the path of the page for ending it.

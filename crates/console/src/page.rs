@@ -151,7 +151,7 @@ impl Visit {
         percent_decode_str(segment).decode_utf8_lossy().into_owned()
     }
 
-    /// Takes the HTTP request out of the visit, for a page that receives a file.
+    /// Takes the HTTP request, so that the page can read an uploaded file from it.
     pub(super) fn take_request(&mut self) -> Request {
         std::mem::replace(&mut self.request, Request::new(Body::empty()))
     }

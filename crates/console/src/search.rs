@@ -37,8 +37,8 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Returns what the text of a search stands for: a function, an error type or the key of a waiting event. Ignores
-/// letter case in error types.
+/// Returns what a search text stands for: a function, an error type or the key of a waiting event. Error types match
+/// in any letter case.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

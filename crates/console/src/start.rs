@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::access::Access;
 use comeback_operate::clock::now;
 
-/// Lifetime of the file that signs the first browser in, and of the one-time code in that file.
+/// Lifetime of the file that signs in the first browser, and of the file's one-time code.
 const FILE_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Template)]

@@ -265,8 +265,8 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress and waits until they have ended. By then, every message that these changes had
-    /// received is visible again.
+    /// Stops all changes in progress and waits for them to end. A change ends only when the messages that it received
+    /// are visible again.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {

@@ -62,8 +62,7 @@ impl Operation for PutEvents {
         EVENTBRIDGE
     }
 
-    /// Size of an event in bytes: its source, detail type, detail and resources, and 14 bytes for its time, if it has
-    /// one.
+    /// Size of an event in bytes: its source, detail type, detail and resources, plus 14 bytes if it has a time.
     /// Source: EventBridge User Guide, "Calculating PutEvents event entry size".
     fn size(&self, event: &PutEventsRequestEntry) -> usize {
         let texts = [event.source(), event.detail_type(), event.detail()];

@@ -19,7 +19,7 @@ use comeback_backoff::Backoff;
 /// same time.
 #[derive(Clone)]
 pub struct Retries {
-    /// Returns the waits before the retries of one failed batch.
+    /// Called for each failed batch. Returns the waits before its retries.
     waits: Arc<dyn Fn() -> Box<dyn Iterator<Item = Duration>> + Send + Sync>,
 }
 

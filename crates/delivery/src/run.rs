@@ -127,7 +127,7 @@ struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     /// The wait for a turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
     enter: N,
-    /// The wait for more entries before a batch that is not full is sent.
+    /// A wait for more entries. When it ends, a batch is sent even if it is not full.
     lingering: Pin<&'f mut Fuse<L>>,
     linger: Option<G>,
 }

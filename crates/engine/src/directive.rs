@@ -18,7 +18,7 @@ const SEPARATORS: [char; 3] = ['.', '$', '/'];
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// A function's instruction about retrying its event, given by the type of the error that it returns.
+/// A function's instruction about its event's retries, expressed by the type of the error that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// Do not retry before this time, which is after the failure. The error type is `RetryAfter`.

@@ -181,9 +181,9 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// Returns the total number of bytes that the moves of a waiting message send to SQS. `u64::MAX` if the message
-    /// must not be moved, because SQS would refuse a copy or because the original could not be hidden before it is
-    /// moved. `None` if the message is not waiting.
+    /// Returns the total size, in bytes, of the copies that a waiting message's moves send. `u64::MAX` if the message
+    /// must not be moved: SQS would refuse a copy, or the original could not be hidden first. `None` if the message
+    /// is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -165,7 +165,7 @@ pub enum DueBy {
     Policy,
     /// A `RetryAfter` error that the function returned.
     RetryAfter,
-    /// A pause that is over: the held event becomes due within the pause's spread period.
+    /// The end of a pause: the held event becomes due within the pause's spread period.
     Pause,
     /// An operator's [retry request](crate::Request).
     RetryNow,
@@ -257,8 +257,8 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle that an operator needs to make the message visible early. `None` if the message does not stay
-    /// hidden, becomes visible soon anyway, or must not become visible early.
+    /// The receipt handle with which an operator can make the message visible early. `None` if the message does not
+    /// stay hidden, becomes visible soon anyway, or must not become visible early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
         let stays = may_return && self.what.delay()? > NOT_RECALLED;

@@ -304,8 +304,7 @@ impl<'a> Wire<'a> {
 /// Source: "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
-/// Error for a pauses document that is longer than [`LONGEST_PAUSES`], even after every entry that may be dropped has
-/// been dropped.
+/// Error for a pauses document that exceeds [`LONGEST_PAUSES`] even without the entries that may be dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {

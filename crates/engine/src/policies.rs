@@ -76,8 +76,8 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Returns an error for every variable or entry that is refused. An entry is refused if the same settings would be
-    /// refused as the stack's own.
+    /// Returns an error for every variable or entry that is refused. The settings in an entry are checked like the
+    /// stack's own.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
         // A mistake in the stack's own variables is reported once, not again for each entry.

@@ -73,8 +73,7 @@ struct History<'a> {
 }
 
 impl<'a> ReceivedDeadLetter<'a> {
-    /// Reads a message from the dead-letter queue: its body, and its message attributes, which `attribute` returns by
-    /// name.
+    /// Reads a message from the dead-letter queue. `attribute` returns the message attribute with a given name.
     pub fn read(record: &'a Record, attribute: impl Fn(&str) -> Option<&'a str>) -> Self {
         let reason = attribute("Reason").and_then(ReasonCode::named);
         let unread = Self {

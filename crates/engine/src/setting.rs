@@ -192,7 +192,7 @@ impl Setting {
 }
 
 pub(crate) trait Value: Sized {
-    /// The value of a setting whose variable is not set and whose default is [`Unset::Means`]. `None` if no setting of
+    /// The value if the setting's variable is not set and its default is [`Unset::Means`]. `None` if no setting of
     /// this type has such a default.
     const NOTHING: Option<Self> = None;
 

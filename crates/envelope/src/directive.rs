@@ -74,7 +74,7 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// An error that fails the invocation and forbids retries, for a failure that no retry can fix.
+/// An error that fails the invocation and prevents retries. Return it if no retry can help.
 ///
 /// The retry handler dead-letters the event with the reason `non_retryable_error`. The dead-letter contains this
 /// error's message.

@@ -177,8 +177,7 @@ pub trait Aws: fmt::Debug {
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the data points of each series. In an error message, `of` tells what was being
-    /// read.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` names what is read, for error messages.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
     /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. In an error message, `of` tells what was

@@ -53,7 +53,7 @@ pub trait Change: Sized {
     ///
     /// # Errors
     ///
-    /// Fails if an error ends the change before anything is done.
+    /// Fails if an error occurs before anything has been done.
     async fn perform(&self, operator: &Operator, plan: &Self::Plan) -> Result<Performed<Self>, Failure>;
 
     /// The record of the change that was made. `None` if nothing was changed.

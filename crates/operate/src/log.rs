@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A log line about the first message of event `k-1`. `fields` are added or replaced; `null` removes a field.
+    /// A log line about the first message of event `k-1`. Adds or replaces `fields`, and removes those that are `null`.
     pub(crate) fn test_line(fields: serde_json::Value) -> LogLine<'static> {
         let mut line = serde_json::json!({
             "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",

@@ -47,14 +47,14 @@ pub struct Recalled {
     pub before: u64,
     /// The number of messages that were moved (sent again with a delay). They become visible within 15 minutes.
     pub moved: u64,
-    /// The number of messages that were left alone because they become visible soon enough anyway.
+    /// The number of messages that were not recalled because they soon become visible anyway.
     pub soon: u64,
     /// The number of messages whose visibility timeouts could not be changed, by reason.
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide again until its retry is due. The order by due time and handle makes the order of the calls
-/// deterministic.
+/// A message to hide again until its retry is due. Messages are sorted by due time and handle, so that the calls are
+/// always in the same order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Chosen {
     due: Timestamp,

@@ -8,7 +8,7 @@ use crate::deployment::queue::CustomerKey;
 use crate::failure::Failure;
 
 pub(crate) const SEND: &[&str] = &["sqs:SendMessage"];
-/// The KMS actions for sending to and receiving from an encrypted queue.
+/// The KMS actions needed to send to an encrypted queue and to receive from it.
 pub(crate) const USE_KEY: &[&str] = &["kms:GenerateDataKey", "kms:Decrypt"];
 pub(crate) const HIDE: &[&str] = &["sqs:ChangeMessageVisibility"];
 pub(crate) const INVOKE: &[&str] = &["lambda:InvokeFunction"];

@@ -85,7 +85,7 @@ pub struct Picture {
 pub struct Values {
     /// The left end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
     pub from: f64,
-    /// The right end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
+    /// The right end of this part of the horizontal axis, from 0 (left) to 1 (right).
     pub to: f64,
     /// The chart's values in words, shown beside the pointer.
     pub text: String,
@@ -123,8 +123,8 @@ impl Picture {
 }
 
 impl Values {
-    /// Divides the axis into `parts` parts and returns the values of each part. `edge` returns the position at which a
-    /// part begins, as a fraction of the axis, and `text` returns the part's values in words.
+    /// Divides the axis into `parts` parts and returns each part's values. `edge` returns where a part begins, as a
+    /// fraction of the axis. `text` returns the part's values in words.
     pub fn each(
         parts: usize,
         edge: impl Fn(usize) -> f64,

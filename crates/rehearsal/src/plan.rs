@@ -149,7 +149,7 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// Returns a table of the default policy and the policies that no other policy beats, for an HTML page. A policy
+    /// Returns a table for an HTML page: the default policy, and the policies that no other policy beats. A policy
     /// beats another if it is no worse on any figure, and better on at least one.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)

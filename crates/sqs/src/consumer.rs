@@ -27,8 +27,8 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Time before the function's timeout in which the consumer does not begin to process another record. The actual
-/// reserve is at most a tenth of the time that is left when the batch starts.
+/// Time before the function's timeout in which the consumer starts no more records. If less than 50 s are left when
+/// the batch starts, a tenth of that time is reserved instead.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If the function timed out during a
 /// call, Lambda would deliver the whole batch again, including the records that succeeded.

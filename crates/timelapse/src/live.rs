@@ -31,8 +31,8 @@ const POLL_DELAY: Duration = Duration::from_millis(20);
 /// The retry handler's run time for a batch. The handler makes its calls at the end of this time.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 const BATCH_SIZE: usize = 10;
-/// Longest time for which Lambda keeps an event while its function has no free concurrency. `comeback attach` sets this
-/// maximum event age.
+/// Maximum event age, which `comeback attach` sets: how long Lambda keeps an event while its function has no free
+/// concurrency.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
 /// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs.

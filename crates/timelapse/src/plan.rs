@@ -161,8 +161,8 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// Returns the obstacles that keep sufficiently fast policies from meeting the goal. If no policy is fast enough,
-/// returns the obstacle to a faster recovery.
+/// Returns the reasons why policies that are fast enough do not meet the goal. If no policy is fast enough, returns
+/// the reason why none is faster.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {

@@ -37,8 +37,8 @@ pub enum RunError {
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]
     Multiplied {
-        /// The event that had too many copies or retries; `None` if no single event exceeded its limit, but all events
-        /// together exceeded theirs.
+        /// The event that had too many copies or retries; `None` if the run exceeded only the limit for all events
+        /// together.
         event: Option<EventNumber>,
         /// The limit that the run exceeded: the maximum number of copies or retries, for one event or for all events
         /// together.

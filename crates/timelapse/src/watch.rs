@@ -138,7 +138,7 @@ const SHOWN_LINES: usize = 40;
 pub struct Violation {
     /// The broken invariant.
     pub invariant: Invariant,
-    /// The scenario's seed for random numbers. The same scenario and policy break the invariant again.
+    /// The scenario's seed for random numbers. A run of the same scenario and policy breaks the invariant again.
     pub seed: u64,
     /// Time at which the invariant was broken, counted from the run's start.
     pub at: Duration,

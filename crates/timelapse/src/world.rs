@@ -402,7 +402,7 @@ impl World {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// The most recent counts of the messages in flight, one for each minute. The latest count is last.
+    /// The latest counts of the messages in flight, one per minute, oldest first.
     taken: VecDeque<usize>,
 }
 

@@ -143,8 +143,8 @@ function evaluator(
 }
 
 /**
- * Returns IAM policy statements as an object, with their actions and resources as its keys. Two policies thus compare
- * equal even if their statements, actions or resources are in a different order, or a string stands for a list of one.
+ * Returns IAM policy statements as an object whose keys are their actions and resources. The order of statements,
+ * actions and resources then makes no difference, nor does a string in place of a list of one.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');

@@ -3,8 +3,8 @@
 //! same way. During a trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a
 //! signal stops MiniStack.
 //!
-//! `local build` only builds the functions. Test runs that start servers do this first, because a compiler that runs at
-//! the same time would slow down a server, but not the server's clock.
+//! `local build` only builds the functions. Test runs do this before they start servers: a compiler that runs at the
+//! same time would slow a server down, but not its clock.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! The Rust consumer from docs/consumer.md. Each message says how many attempts to process it fail, and with which
-//! error. The consumer records each attempt in a file.
+//! The Rust consumer from docs/consumer.md. Each message contains the number of attempts that fail, and their error.
+//! The consumer records each attempt in a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

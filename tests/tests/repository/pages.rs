@@ -58,7 +58,7 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// Returns true for commands that are tested no matter which page they appear on: `comeback` commands
+/// Returns true for commands that other tests check on every page: `comeback` commands
 /// (`crates/cli/tests/cli/pages.rs`) and `make` commands (`every_make_target_exists`).
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =

@@ -57,7 +57,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
-/// Asserts that the app deploys the bootstraps that `sam build` built, byte for byte. Both builds use the same source,
+/// Asserts that the app's bootstraps equal those from `sam build`, byte for byte. Both builds use the same source,
 /// tool and profile.
 fn ships_what_sam_builds(output: &Path) {
     let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
@@ -74,9 +74,9 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// Asserts that an event sent to the app's Python function is dead-lettered after two retries, because the function has
-/// a policy of its own. The stack's policy would allow four retries. The function reads its attempt number from the key
-/// that the inline style adds to the event.
+/// Asserts that an event of the app's Python function is dead-lettered after two retries, as the function's own
+/// policy says. The stack's policy allows four. The function reads its attempt number from the key that the inline
+/// style adds to the event.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;

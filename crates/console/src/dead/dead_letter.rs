@@ -36,7 +36,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// The facts about the dead-letter. Until it is read again, these are only the facts in the snapshot.
+    /// The facts about the dead-letter: until it is read again, only those from the snapshot.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }

@@ -1,5 +1,5 @@
-//! Tests of failed entries, calls and connections. Also tests that a sender uses the connections of the caller's
-//! client, but not the client's retries.
+//! Tests of failed entries, calls and connections. A sender must use the connections of the caller's client, but not
+//! that client's retries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// The same kind of waits as in `Retries::default()`, but drawn from fixed seeds, so that every run has the same waits.
-/// Each clone, and therefore each failed batch, has its own seed.
+/// Waits like those of `Retries::default()`, but from fixed seeds, so that they are the same in every run. Each
+/// clone, and therefore each failed batch, has its own seed.
 struct Drawn {
     waits: Delays,
     next_seed: Arc<AtomicU64>,

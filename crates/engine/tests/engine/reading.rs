@@ -273,7 +273,7 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// The payload's bytes stay the same through all retries and when the dead-letter is redriven.
+/// Neither a retry nor a redrive changes the payload's bytes.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {

@@ -469,7 +469,7 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// Returns the context entry that tells IAM's simulator that a KMS key is used through SQS, because a policy may
+    /// Returns the context entry for the use of a KMS key through SQS. IAM's simulator needs it, because a policy may
     /// allow only this use. The entry's value has the suffix `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()

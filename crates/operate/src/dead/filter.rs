@@ -80,7 +80,7 @@ impl Filter {
     }
 }
 
-/// Returns true if `test` is not set, or if the fact is known and `of` returns true for the test and the fact.
+/// Returns true if no test is set, or if the fact is known and, according to `of`, passes the test.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }

@@ -14,8 +14,8 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups. It is needed because functions can report any string as an error's type. Once it is
-/// reached, dead-letters that fit no existing group are counted together in an extra group.
+/// The maximum number of groups. A limit is needed because functions can report any string as an error's type. Once
+/// it is reached, an extra group counts all dead-letters that fit no existing group.
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// The maximum length, in characters, of an error's type, message and details. Longer values are truncated.
 pub(super) const LONGEST_ERROR: usize = 256;

@@ -39,8 +39,8 @@ impl NewPayload {
     }
 }
 
-/// Returns the characters of a JSON document, without the white space between values. Each has a flag that is true
-/// within a string and at its closing quote.
+/// Returns the characters of a JSON document, without the white space between values. Each comes with a flag that is
+/// true inside a string and at its closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {

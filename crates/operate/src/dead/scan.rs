@@ -71,8 +71,8 @@ pub struct Read {
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time when all hidden dead-letters will be visible again, if the reader that hid them has already stopped.
-    /// SQS does not report when they were hidden, so a later check gives a later time.
+    /// The time by which all hidden dead-letters will be visible again, if the reader that hid them has already
+    /// stopped. It is counted from the check, because SQS does not report when they were hidden.
     pub until: Timestamp,
 }
 

@@ -84,7 +84,7 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
-/// The allow-list from the stack's parameters. Empty if they cannot be read or do not include one.
+/// The allow-list from the stack's parameters. Empty if the parameters cannot be read or include no allow-list.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()

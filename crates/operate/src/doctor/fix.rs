@@ -153,9 +153,9 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes some of the handler's environment variables, and keeps the others. It is an instruction in
-/// words if the handler also has a variable that is not a setting: a command would print its value, which may be a
-/// secret, or remove the variable.
+/// The command that changes these environment variables of the handler and keeps the others. If the handler also has
+/// a variable that is not a setting, the text is an instruction in words: a command would print that variable's
+/// value, which may be a secret, or remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {

@@ -83,7 +83,7 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD, the only one that CloudWatch can search. If AWS reports
+/// Warns if the handler's log group is not of class STANDARD. CloudWatch can search only this class. If AWS reports
 /// no class, the class is STANDARD.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;

@@ -123,9 +123,9 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number of
-    /// the version that has this text, among those newer than `version`. If none has it, fails with `failure`, the
-    /// write's error. If the versions cannot be read, the error says that the write may have succeeded.
+    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number
+    /// of the version newer than `version` that has this text. If there is none, fails with `failure`, the write's
+    /// error. If the versions cannot be read, the error adds that the write may have succeeded.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";

@@ -113,8 +113,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message under `why`, the reason why it does not become visible earlier. Returns true if the event's due
-    /// time is unaffected by `entry`, which is a request or the end of a pause.
+    /// Counts a message under `why`, the reason why it does not become visible earlier. Returns true if `entry`, a
+    /// request or the end of a pause, does not affect the event's due time.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,

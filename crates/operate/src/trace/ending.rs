@@ -41,8 +41,8 @@ impl Trace {
         short(moment.since(self.now).as_secs_f64())
     }
 
-    /// The last sentence for an event with an overdue retry. `the` begins the sentence: `The`, or a clause that ends in
-    /// `the`.
+    /// The last sentence for an event whose retry is overdue. It begins with `the`, which is `The` or a clause that
+    /// ends in `the`.
     fn overdue(&self, the: &str, due: Timestamp) -> Text {
         let late = format!("{the} next retry has been due for {}. ", self.since(due));
         let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));

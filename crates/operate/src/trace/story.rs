@@ -286,8 +286,8 @@ impl Serialize for StoryEnd {
 }
 
 impl StoryEnd {
-    /// The state after the event's latest failure. Only the lines about that failure count, including lines about
-    /// copies of the event. Older lines may be missing. `None` if no line is about an event.
+    /// The state after the event's latest failure. Only lines about that failure count, including those about copies
+    /// of its message, so older lines may be missing. `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
     }
 
-    /// A log line about a retry also tells of the failure before it, even if the log has no line about that failure.
+    /// A log line about a retry implies the failure before it, even if that failure has no log line of its own.
     #[test]
     fn an_invocation_alone_tells_the_failure_before_it() {
         let story = story(vec![invokes(50, 3, 50)]);

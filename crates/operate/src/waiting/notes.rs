@@ -31,8 +31,8 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if all waiting events that match the filter were found in the log, as far as can be known. If the
-    /// log was read with a filter, hidden messages without a log line are not detected.
+    /// Returns true if every waiting event that matches the filter seems to have been found in the log. A hidden
+    /// message without a log line is noticed only if the log was read without a filter.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
@@ -164,8 +164,8 @@ impl Reading {
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// A note on each alias or version that the filter names but no log line mentions. Such a qualifier may be
-    /// misspelled, and the allow-list usually matches even qualifiers that do not exist.
+    /// A note on each alias or version that the filter names but no log line mentions. It may be misspelled: the
+    /// allow-list usually matches even qualifiers that do not exist.
     pub(super) fn unlogged_qualifiers(&self, wanted: &WaitingFilter) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());

@@ -60,7 +60,7 @@ pub(super) struct SeenMessage {
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
-    /// Actual time of the event's first failure, whatever time the message contains.
+    /// When the event first failed, even if the message says otherwise.
     pub(super) first_failure: Timestamp,
     pub(super) known: &'a KnownPauses,
     pub(super) policy: &'a Policy,

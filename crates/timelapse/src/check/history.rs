@@ -22,7 +22,7 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// Number of the retry; 0 for the event's first invocation, which is not a retry.
     pub(crate) number: u64,
-    /// Time at which the event's retries started over because a fault made its record look redriven.
+    /// Time at which the event's retries started over because a fault made its record look like a redriven one.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -143,7 +143,7 @@ pub(super) struct Hops {
     /// Time at which the handler decided on the first move.
     pub(super) since: Option<Timestamp>,
     pub(super) made: u32,
-    /// Number of moves that are allowed in addition to one move per 900 s, because of a wrong clock or a changed wait.
+    /// Number of extra moves, beyond one per 900 s, that are allowed because of a wrong clock or a changed wait.
     pub(super) excused: u32,
     /// Latest end of a wait caused by a pause or a failed call. A moved copy continues the wait.
     pub(super) held_until: Option<Timestamp>,

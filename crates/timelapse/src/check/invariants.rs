@@ -40,7 +40,7 @@ pub(super) fn none_vanishes(event: EventNumber, life: &Life) -> Checked {
     })
 }
 
-/// Checks that Lambda could send the invocation record if the retry failed. Lambda drops a record that is too large.
+/// Checks that if the retry fails, its invocation record will not be too large for Lambda to send.
 pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     let bytes = handling.seen.bytes + RECORD_ALLOWANCE;
     Invariant::NoneVanishes.check(handling.event(), bytes <= LARGEST_MESSAGE + ENVELOPE, || {

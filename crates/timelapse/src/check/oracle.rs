@@ -73,8 +73,8 @@ struct CheckedMessage {
     seen: SeenMessage,
     /// True if the message lacks a field. The handler can only report such a message as failed.
     overlooked: bool,
-    /// The worst failure that may have happened in the handler's calls for the message so far. `None` if the handler
-    /// has made no call except to set a backoff.
+    /// The worst failure that the handler's calls for the message may have had so far. `None` if no call was made,
+    /// other than to set a backoff.
     after: Option<After>,
     /// The last visibility timeout that the handler requested for the message, if it could protect a re-invocation or
     /// a move; otherwise `None`. The timeout is checked once the oracle knows whether such a call follows.

@@ -206,9 +206,8 @@ impl WrittenRequest {
     }
 
     /// Returns the earliest and the latest time at which the request may end. The request must last until the handler
-    /// has checked every message that it covers. The handler may have hidden a message just before it reads the
-    /// request. After that, the message's next receive may be throttled, and the next call for the message may be
-    /// refused.
+    /// has checked every message that it covers. A message may be hidden just before the handler reads the request,
+    /// its next receive may be throttled, and the next call for it may be refused.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());

@@ -142,8 +142,8 @@ impl KnownPauses {
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// Returns the latest time at which a wait that began at `start` may end, as far as is known at `now`. Without
-    /// pauses, the wait would end by `latest`.
+    /// Returns the latest time at which a wait that began at `start` may end, given the pauses known at `now`.
+    /// Without pauses, that time is `latest`.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
         dues.fold(latest, Timestamp::max)

@@ -22,8 +22,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record that a fault can remove. Each entry has the text at the member's start, the text
-/// that follows the member, and a flag that is true if a retry needs the member.
+/// Members of an invocation record that a fault can remove. Each entry has the text that begins the member, the text
+/// that follows it, and true if a retry needs it.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),

@@ -27,8 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts how often the handler took one kind of step, such as `defer`. `failed` counts the steps that failed even
-/// after retries.
+/// Counts the handler's steps of one kind, such as `defer`. `failed` counts those that failed even after retries.
 struct Deliveries {
     of: &'static str,
     made: u64,

@@ -83,8 +83,8 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// After the pause, every event is retried within the spread period or when the handler next checks the event's
-/// message, whichever is later. In no minute are more than three times the average number of events retried.
+/// After a pause, every event is retried within the spread period, or when the handler next checks its message if
+/// that is later. No minute has more than three times the average number of retries.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {

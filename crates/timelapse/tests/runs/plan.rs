@@ -11,8 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// Returns a goal whose maximum recovery time is very long, so that a plan compares only two kinds of policy: the
-/// default policy, and those with the longest possible `MAX_BACKOFF`.
+/// Returns a goal with a very long recovery time. A plan for it compares only two kinds of policy: the default
+/// policy, and those with the longest possible `MAX_BACKOFF`.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

@@ -130,8 +130,8 @@ pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// Describes a failure to read the pauses. The error's message may be logged, because the request contains nothing from
-/// an event.
+/// Describes a failure to read the pauses. The error's message is safe to log: the request contains nothing from an
+/// event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
@@ -170,8 +170,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Converts an error from an `Invoke` call into a failure, which is final only if repeating the call can never help. A
-/// response with an error code means that Lambda rejected the call. If there is no code, or the status is 504, Lambda
+/// Converts an error from an `Invoke` call into a failure. The failure is final only if repeating the call can never
+/// help. An error code in the response means that Lambda rejected the call. Without one, or with status 504, Lambda
 /// may have accepted the call, unless the error proves that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);

@@ -56,7 +56,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Builds clients for which `answer` chooses each response, given the name of the request's API operation. Also returns
+/// Builds clients that get their responses from `answer`, which receives the name of the API operation. Also returns
 /// the requests that the clients send.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,

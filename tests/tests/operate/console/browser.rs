@@ -12,7 +12,7 @@ pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 /// A running `comeback ui`. It ends when this value is dropped.
 pub(crate) struct Running {
     server: Background,
-    /// Folder that the console runs in and writes its files to.
+    /// Working folder of the console. The console writes its files there.
     pub(crate) folder: PathBuf,
     port: u16,
 }

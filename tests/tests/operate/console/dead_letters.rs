@@ -1,5 +1,4 @@
-//! Tests the console's pages about dead-letters: reads and redrives one dead-letter, discards two, and imports the
-//! discarded ones from the file to which they were exported.
+//! Tests the console's dead-letter pages: reads and redrives one dead-letter, discards two, and imports them again.
 
 use std::path::{Path, PathBuf};
 

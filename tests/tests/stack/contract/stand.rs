@@ -91,9 +91,9 @@ pub(crate) enum Difference {
     /// MiniStack loses the system attributes of a message that was sent in a batch, because it does not copy this
     /// member of an entry. AWS keeps them.
     DropsTraceHeadersOfBatches,
-    /// MiniStack refuses an old receipt handle after the message has been received again, even for a deletion, because
-    /// it does not find the old handle. On AWS, the old handle can still change the visibility timeout. A deletion with
-    /// the old handle also succeeds, but might not delete the message.
+    /// Once a message has been received again, MiniStack no longer finds the old receipt handle, and refuses it even
+    /// for a deletion. On AWS, the old handle can still change the visibility timeout. A deletion with it also
+    /// succeeds, but might not delete the message.
     RefusesOldHandles,
     /// If a batch response has an unknown or empty id, MiniStack deletes all messages that the response does not name,
     /// because it subtracts the failed ids from those of the batch. AWS keeps the whole batch.

@@ -117,8 +117,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// Returns the state in which each of these functions has failed on one event. All events failed at the same
-    /// moment.
+    /// Returns a state with one failed event for each function. All of them failed at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,

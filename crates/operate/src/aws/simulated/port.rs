@@ -105,8 +105,8 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that counts the messages sent or deleted with this IAM action. `None` if no deployment
-    /// runs in the account.
+    /// The CloudWatch metric that counts the action's messages: those sent or those deleted. `None` for other
+    /// actions, and if no deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {

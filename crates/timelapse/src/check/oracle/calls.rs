@@ -34,8 +34,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout that the handler set to let the message wait, and not to protect a call that
-    /// follows.
+    /// Checks a visibility timeout that the handler set as a wait, not as protection for its next call.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);

@@ -239,7 +239,7 @@ fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     }
 }
 
-/// Picks at random the keys of `count` events in the log, or of all events if the log has fewer.
+/// Returns the keys of `count` random events in the log, or of all events if there are fewer.
 fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<String> {
     if count == 0 {
         return Vec::new();

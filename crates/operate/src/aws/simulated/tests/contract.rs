@@ -114,7 +114,7 @@ async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// A role has the inline policies that were written last.
+/// A new inline policy replaces the role's policy of the same name.
 async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
     let policy = |action: &str| {
