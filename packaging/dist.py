@@ -32,7 +32,7 @@ def main() -> None:
     archs = chosen(os.environ["ARCHS"])
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    # Fetches the crates for all targets, because the licences are collected offline.
+    # Fetches the crates for all targets, so that the licences can be collected offline.
     build.run("cargo", "fetch", "--locked")
     for arch in archs:
         for name, program in build.functions(arch).items():

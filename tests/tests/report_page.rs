@@ -1,4 +1,4 @@
-//! Tests, in a browser, the report that `comeback simulate --report` writes: in wide and narrow viewports, and in light
+//! Browser tests of the report that `comeback simulate --report` writes, in wide and narrow viewports, and in light
 //! and dark colours.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the

@@ -20,8 +20,8 @@ yaml.SafeLoader = yaml.CSafeLoader
 # Under faketime, Python's own sleep computes its end on the sped-up clock but waits for it on the real clock, so it
 # practically never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# For each execution environment, MiniStack runs a server that checks every tenth of a second whether it should stop. If
-# the tests speed up the clock, this would be 600 checks per second of real time.
+# For each execution environment, MiniStack runs a server that checks ten times a second whether to stop. On a clock
+# that is 60 times as fast, it would check 600 times per second of real time.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)

@@ -182,9 +182,9 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// Returns a tip for each subcommand that accepts the refused argument, which is a flag or an operand such as a file.
-/// If it is an operand and the subcommand `given` accepts operands, returns a single tip, which names the operands that
-/// `given` accepts.
+/// Returns tips for a refused argument. A flag gets a tip for each subcommand that accepts it. An operand gets one
+/// tip, with the operands that the subcommand `given` accepts. If `given` accepts none, an operand that may be a file
+/// gets a tip for each subcommand that accepts files.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));

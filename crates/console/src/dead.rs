@@ -188,7 +188,7 @@ async fn dead_page(
     }
 }
 
-/// Remarks about a scan, such as the number of dead-letters that the scan left out.
+/// Notes about a scan, such as the number of dead-letters that arrived too late to be included.
 fn notes(snapshot: &Snapshot) -> impl Iterator<Item = String> {
     let read = &snapshot.read;
     let newer = (read.newer > 0).then(|| {

@@ -155,8 +155,8 @@ fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// Returns the mean (a plain sum from left to right, divided by the count) and its standard error, which is `None` for
-/// a single value.
+/// Returns the mean and its standard error, which is `None` for a single value. The values are summed from left to
+/// right.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;

@@ -128,8 +128,8 @@ pub struct DeadLetter {
     /// The dead-letter as JSON, or the received body verbatim if the body could not be parsed or is too large to wrap
     /// in JSON.
     pub body: String,
-    /// Message attributes: `Reason`, and what is known about the event. If the message could not be parsed, the
-    /// sender's attributes are included.
+    /// Message attributes: `Reason`, and attributes that describe the event. Includes the sender's attributes if the
+    /// message could not be parsed.
     pub attributes: Vec<Attribute>,
 }
 

@@ -102,8 +102,8 @@ pub struct MessageKind {
     /// The `errorType` of the failed invocation. `None` if it is unknown, or if this is the group for all combinations
     /// of function and error beyond the first 1,000.
     pub error_type: Option<String>,
-    /// The beginning of the error message of a `RetryAfter` that was ignored, and the reason why it was ignored. `None`
-    /// if no `RetryAfter` was ignored. If several were ignored, this is the text that sorts last.
+    /// The beginning of the error message of an ignored `RetryAfter`, and the reason for ignoring it. `None` if no
+    /// `RetryAfter` was ignored. If several were, this is the text that sorts last.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -117,7 +117,7 @@ pub enum MessageState<'f> {
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates an empty fold. The strings that are hashed are untrusted, so the hasher should be unpredictable.
+    /// Creates an empty fold. The hasher should be unpredictable, because it hashes untrusted strings.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());

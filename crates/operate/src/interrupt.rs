@@ -16,7 +16,7 @@ impl Interrupt {
         (raise, Self(raised))
     }
 
-    /// An interrupt that an existing sender raises.
+    /// An interrupt that is raised by sending `true` through `raise`.
     pub fn of(raise: &watch::Sender<bool>) -> Self {
         Self(raise.subscribe())
     }

@@ -289,8 +289,8 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that the handler may hide a message that the log does not show. This is the longest backoff of any
-/// policy that may apply to the target, but at least [`LONGEST_UNANSWERED`].
+/// The longest time for which the handler may have hidden a message that the log does not show: the longest backoff of
+/// all policies that may apply to the target, but at least [`LONGEST_UNANSWERED`].
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,

@@ -60,7 +60,7 @@ fn handlers_tag_has_the_version() {
     assert!(pages::read("template.yaml").contains(&tag), "template.yaml has no {tag}");
 }
 
-/// Where the documentation names a file such as `comeback-cdk-0.1.0.tgz`, it names the current version.
+/// If the documentation names a release file, such as `comeback-cdk-0.1.0.tgz`, the name has the current version.
 #[test]
 fn pages_name_no_file_of_another_version() {
     let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");

@@ -260,10 +260,9 @@ impl<'m> Orders<'m> {
         .await;
     }
 
-    /// Asserts that each retry contains the whole order, and that the time since the previous invocation is at least
-    /// the backoff. The first backoff is `base` seconds, and each further one is twice as long, up to `cap`. A retry
-    /// may come later: MiniStack's clock is 60 times as fast as real time here, and the poller polls only once a minute
-    /// of that clock.
+    /// Asserts that each retry contains the whole order, and that at least the backoff has passed since the previous
+    /// invocation. The first backoff is `base` seconds, and each further one is twice as long, up to `cap`. A retry
+    /// may come later: the poller polls only once a minute, on a clock that is 60 times as fast as real time.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

@@ -39,7 +39,7 @@ impl World {
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
     }
 
-    /// A server without a regular stack, because the stack deployed by hand uses the same name for its log group.
+    /// The server for the stack deployed by hand. That stack's log group has the same name as a regular stack's.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)

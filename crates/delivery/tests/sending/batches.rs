@@ -1,5 +1,5 @@
-//! Tests for how entries are packed into batches: there are few batches, a batch can be filled up to its limits, and
-//! the entries in a lane stay in order.
+//! Tests for packing entries into batches: the batches are few, each can be filled up to its limits, and the entries
+//! in a lane stay in order.
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Retries};

@@ -223,8 +223,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs this step. Does nothing if the step edits the allow-list, because a single edit is made for all
-    /// functions.
+    /// Performs this step. Does nothing for an edit to the allow-list, because one edit is made for all functions.
     pub(crate) async fn make(
         &self,
         account: &Account,

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// A message received from the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The message in the form that the handler's rules expect.
+    /// The message, in the form that the handler's code uses.
     pub record: Record,
     /// The message attributes, by name.
     pub attributes: BTreeMap<String, MessageAttribute>,

@@ -41,9 +41,9 @@ impl Finding {
     }
 }
 
-/// Runs checks on the deployment, on the functions in `named` (or on all functions in `facts` if `named` is empty), and
-/// on functions that receive messages directly from SQS. `facts` is `None` if there is no deployment. A check that
-/// needs a fact that could not be read returns a warning.
+/// Runs checks on the deployment, on the functions in `named` (or on all functions in `facts` if `named` is empty),
+/// and on functions that receive messages directly from SQS. `facts` is `None` if there is no deployment. If a fact
+/// could not be read, each check that needs it returns a warning.
 pub(super) fn findings(
     facts: Option<&Facts>,
     named: &[FunctionName],

@@ -94,8 +94,7 @@ fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
-/// Returns the time over which a pause's retries are spread, if an operator ends the pause at `end` and gives no new
-/// spread.
+/// Returns the spread of a pause that an operator ends at `end` without giving a new spread.
 pub(crate) fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
     chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }

@@ -205,8 +205,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would misread these pauses once they are written to the parameter. A parameter that the handler
-/// cannot read would end every pause.
+/// Fails if the handler would misread these pauses in the parameter. If the handler could not read the parameter,
+/// every pause would end.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {

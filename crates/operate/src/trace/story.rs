@@ -53,7 +53,7 @@ pub struct Step {
     pub last: Timestamp,
     /// The kind of step, with its details.
     pub happened: Happened,
-    /// The event and its next retry, according to the last log line about this step of the event's history.
+    /// The event and its next retry, according to the last log line about the step.
     pub event: LoggedEvent<'static>,
 }
 

@@ -76,8 +76,8 @@ impl Recent {
         *counts = Step::sum([&*counts, &step]);
     }
 
-    /// Counts a message as due at the start of each five-minute period between the message's due time and `checked`,
-    /// the time of the handler's check. Counts nothing if a later line about the message is already known.
+    /// Counts a message as due at the start of each five-minute period from its due time until `checked`, when the
+    /// handler checked it. Counts nothing if a later line about the message has already been read.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());

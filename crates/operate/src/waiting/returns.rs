@@ -21,7 +21,7 @@ const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200,
 pub struct Returns<'w> {
     /// The start of the first period. The first period also counts events that were due earlier.
     pub from: Timestamp,
-    /// The length of each time period into which due times are grouped. It is serialized in seconds.
+    /// The length of each period, serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
     /// One entry for each of the functions with the most events. If there are other functions, a last entry combines

@@ -205,8 +205,7 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Maximum number of rows in a table in which each row covers a period of the run. For a run of one day, each row
-/// covers one hour.
+/// Maximum number of rows in a table with one row per period of the run. In a one-day run, each row covers an hour.
 const ROWS: usize = 24;
 
 /// Number of minutes per row in a table of at most 24 rows.

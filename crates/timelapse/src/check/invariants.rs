@@ -210,8 +210,8 @@ pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks that, if SQS removed a message because of its 1,000 receives, no handler had processed the message in the
-/// previous 12 hours. The arguments are the same as for [`none_expires`].
+/// Checks that no handler processed a message in the 12 hours before SQS removed it because of its 1,000 receives. The
+/// arguments are the same as for [`none_expires`].
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
@@ -255,9 +255,8 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// Checks a change that an operator makes at `now`: a hidden message becomes visible at `until` instead of `before`.
-/// The new time must not be later than `before`, or earlier than `after_call`, the earliest time for the next `Invoke`
-/// call.
+/// Checks a recall: at `now`, an operator makes a hidden message visible at `until` instead of `before`. The new time
+/// must not be later than `before`, and not earlier than `after_call`, the earliest time for the next `Invoke` call.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,

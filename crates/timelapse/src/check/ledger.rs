@@ -9,8 +9,8 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this much. A run that exceeds these limits might never end.
 
-/// Maximum number of invocations and messages that carry one event at the same time. In a run with few events, this is
-/// also the maximum for all events together.
+/// Maximum number of invocations and messages that carry one event at the same time. In a run with up to 200 events,
+/// this is the maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
 /// Maximum number of simultaneous invocations and messages, as a multiple of the number of events. Applies to runs
 /// with over 200 events; in smaller runs, `MOST_COPIES` limits the total.

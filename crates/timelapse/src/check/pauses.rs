@@ -79,7 +79,7 @@ impl Written {
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { document: None, texts: 0 };
 
-    /// Returns what a handler knows if it does not read the pauses parameter: that no function is paused.
+    /// Returns the knowledge of a handler that does not read the pauses parameter: no function is paused.
     pub(crate) fn no_pauses() -> Self {
         Self { document: Some(Arc::default()), texts: 0 }
     }

@@ -118,8 +118,8 @@ faults! {
     /// When a message is moved, the copy's message attribute is cut in half, so the copy counts as a new message. The
     /// rate is per moved message whose record has a timestamp and a request id.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
-    /// When a message is moved, the copy loses its message attribute, so the copy counts as a new message. The rate is
-    /// per moved message whose record has a timestamp and a request id.
+    /// The copy of a moved message has no message attribute, so it counts as a new message. The rate is per moved
+    /// message whose record has a timestamp and a request id.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
     /// A read of the pauses is denied. The rate is per read.
     PausesDenied = "pauses_denied", 0.05, Kept;

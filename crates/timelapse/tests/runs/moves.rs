@@ -89,7 +89,7 @@ fn nothing_moves_with_room_and_counts_are_few() {
     assert!((1..100).contains(&counts), "{counts} counts in a day");
 }
 
-/// Many pollers share the room for hidden messages, so each environment may hide only a few.
+/// With many pollers, each environment may hide only a few messages, because all pollers share the room.
 #[test]
 fn too_many_pollers_move_despite_room() {
     let moved = |maximum_concurrency| {

@@ -69,7 +69,7 @@ fn own_name(side: &Side) -> String {
     if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
 }
 
-/// Returns each compared policy's run, named after the policy.
+/// Returns the runs of the compared policies, each with its policy's name.
 pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
     sides.iter().map(recovery).collect()

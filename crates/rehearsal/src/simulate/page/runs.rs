@@ -17,9 +17,8 @@ use crate::schedule::of_few_events;
 pub struct Runs {
     /// The run under the given policy and, if the report compares two policies, the run under the second policy.
     pub(super) sides: Vec<Side>,
-    /// Runs under the same policy, but with other kinds of jitter. Empty if there is no outage, and therefore no
-    /// recovery to show. Also empty if an entry in `POLICIES` sets a jitter: the stack's jitter does not affect that
-    /// entry.
+    /// Runs under the same policy, but with other kinds of jitter. Empty if there is no outage to recover from. Also
+    /// empty if an entry in `POLICIES` sets a jitter, because the stack's jitter does not affect that entry.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 

@@ -387,8 +387,8 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// The clients fetch credentials from a URL, as they do with SnapStart. The SDK itself reads the environment variables
-/// with the URL and the token, so each case runs in a process of its own.
+/// The clients fetch credentials from a URL, as they do with SnapStart. Each case runs in its own process, because the
+/// SDK reads the URL and the token from environment variables.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
