@@ -130,7 +130,7 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The error for an operation given up after `rungs` waits, which took `waited` in total.
+    /// The error for an operation that was abandoned after `rungs` waits. `waited` is the sum of these waits.
     pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
         RetryError { error, attempts: rungs as u64 + 1, waited }
     }

@@ -200,7 +200,7 @@ pub(super) fn page_of(id: &str) -> String {
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Form ids of changes that were dropped from the list. If such a form is sent again, its change is not performed
+    /// Form ids of changes that were dropped from the list. A form with one of these ids does not perform its change
     /// again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,

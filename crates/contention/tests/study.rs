@@ -19,8 +19,8 @@ fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 
-/// Figures must be within 2% of the published means; all standard errors are much smaller. `tests/repository/golden.rs`
-/// compares the reference mode with the published model digit by digit.
+/// Every figure must be within 2% of the published mean. The standard errors are much smaller than that.
+/// `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
 #[test]
 fn figures_agree_with_published_ones() {
     let report = report(points(&[190], 2_500), 11, false);

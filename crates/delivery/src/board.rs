@@ -225,8 +225,8 @@ impl<E, R> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the first entry in a lane as ready, unless the entry is waiting for a retry, is in a call, or is to be
-    /// sent again in one of the two halves of a call that was refused.
+    /// Marks the first entry in a lane as ready, unless it is waiting for a retry, in a call, or in a half of a
+    /// refused call that will be sent again.
     fn release(&mut self, lane: &Lane) {
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);

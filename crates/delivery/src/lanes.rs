@@ -78,7 +78,7 @@ impl Lanes {
         open.get(place + 1).copied()
     }
 
-    /// Closes the lane at an entry that was given up. Returns the entries behind it, which must be given up too.
+    /// Closes the lane at an entry that was abandoned. Returns the entries behind it, which must be abandoned too.
     pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> VecDeque<usize> {
         self.close(lane);
         let Some(open) = self.open.get_mut(lane) else { return VecDeque::new() };

@@ -93,9 +93,9 @@ pub enum EntryError {
     /// in flight, so the entry may have arrived.
     #[error("sent, and not answered before the deadline")]
     Unanswered,
-    /// A call with other entries failed with this error and ended the delivery before this entry could be sent, or sent
-    /// again. Possible causes: credentials that are missing or lack a permission; a queue or other resource that does
-    /// not exist; a service that refuses every entry; or failures of every call until the retries ran out.
+    /// A call with other entries failed with this error, which ended the delivery before this entry was sent or sent
+    /// again. Possible causes: missing credentials, a missing permission, a missing queue or other resource, a service
+    /// that refuses every entry, or calls that kept failing until the retries ran out.
     #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),
     /// An earlier entry in the same [`Lane`](crate::Lane) was not delivered, so this entry was not sent, or not sent

@@ -191,7 +191,7 @@ pub enum InvokeFailure {
     Refused(String),
 }
 
-/// Serializes the part of a string that is logged.
+/// Serializes a string, cut to the length that the log shows.
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }

@@ -211,7 +211,7 @@ impl DeadLetter {
     }
 
     /// Makes a dead-letter whose body is the received body. Its attributes are the first of `lists` that fits SQS's
-    /// size limit. If no list fits, the only attribute is `Reason`; if even that does not fit, there are no attributes.
+    /// size limit. If no list fits, it has only `Reason` or, if even that is too large, no attributes.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {

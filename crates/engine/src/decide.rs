@@ -249,9 +249,9 @@ impl<'r> Case<'_, 'r> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The time at which the event reaches `MAX_AGE`. Time does not count during a pause of the function, nor for
-    /// [`HOLD`] after every handler environment has noticed the end of the pause: just before noticing it, an
-    /// environment may have hidden a message for that long.
+    /// The time at which the event reaches `MAX_AGE`. Time does not count while the function is paused, or for
+    /// [`HOLD`] after all handler environments have noticed the pause's end. Just before noticing it, an environment
+    /// may have hidden a message for that long.
     ///
     /// A pause that looks open counts only until now, because the pause may have ended since this environment last read
     /// the pauses. The result never gets earlier from one check of an event to the next, so a wait that fits now will

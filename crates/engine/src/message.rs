@@ -22,8 +22,8 @@ pub(crate) struct BatchMessage<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// Before a message's target is re-invoked or its copy is sent, a guard hides the message for one to two hours, so that
-/// neither step is repeated soon if the handler crashes.
+/// A guard hides a message for one to two hours before its target is re-invoked or its copy is sent. If the handler
+/// crashes, neither step is repeated soon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,

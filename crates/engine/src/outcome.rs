@@ -125,7 +125,7 @@ pub enum What {
         /// When the retry was due, if the handler attempted it; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call that made the handler keep the message, if any; otherwise the failed call to hide the
+        /// The failed call that made the handler keep the message or, if there is none, the failed call to hide the
         /// message. `None` if no call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
@@ -174,7 +174,7 @@ pub enum DueBy {
 /// The effect of an operator's retry request that brought a retry forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Early {
-    /// When the retry would have been due without the request.
+    /// The retry's due time without the request.
     pub otherwise_due: Timestamp,
     /// When the operator made the request.
     pub asked_at: Timestamp,

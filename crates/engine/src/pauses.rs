@@ -21,8 +21,8 @@ use crate::timing::RETENTION;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    /// The operators' requests in the pauses document: retry requests first, then cancel requests, each kind in the
-    /// same order as in the JSON.
+    /// The operators' requests in the pauses document: retry requests first, then cancel requests, each in the order
+    /// of the JSON.
     requests: Vec<RequestEntry>,
     /// Members of the document that this version does not know, as JSON. They are kept for later versions.
     others: BTreeMap<String, String>,

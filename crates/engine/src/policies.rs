@@ -53,7 +53,7 @@ impl PolicyEntry {
         self.text.split_whitespace().skip(1).filter_map(|setting| setting.split_once('='))
     }
 
-    /// The policy that results from this entry: the entry's settings, and the stack's settings for all other variables.
+    /// The policy with this entry's settings, and with the stack's settings for all other variables.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }

@@ -63,7 +63,7 @@ pub enum NotRecalled {
     LastRetry,
     /// The event's function is paused.
     Paused,
-    /// The event was held during a pause, and becomes due when the pause ends or within the pause's spread.
+    /// The event was held during a pause. It becomes due when the pause ends, or within the pause's spread.
     Returning,
     /// Lambda may have accepted the event's last re-invocation, so the event must not be re-invoked again for about an
     /// hour.

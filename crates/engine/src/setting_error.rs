@@ -52,7 +52,7 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The entry in `BACKOFFS`, in seconds, that precedes the one that is too short.
+        /// The entry before the one that is too short, in seconds.
         from: u64,
         /// The entry in `BACKOFFS` that is too short, in seconds.
         to: u64,

@@ -50,8 +50,8 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// The `_retry_metadata` member of an inline envelope is recognized whatever white space, escapes and order of keys it
-/// has. In the events below, `@` stands for this member. `round_trip.rs` tests that it may be anywhere in the event.
+/// The `_retry_metadata` member of an inline envelope may have any white space, escapes and order of keys. In the
+/// events below, `@` stands for this member. `round_trip.rs` tests that it may be anywhere in the event.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [

@@ -109,8 +109,8 @@ impl Fact {
         lines
     }
 
-    /// Returns what follows the count in the first line of the text: the separator and the words after it. If the fact
-    /// has no count, returns the whole first line. The result is empty if the line has no other words.
+    /// Returns the first line of the text without the count: the separator, if there is a count, and the words. Empty
+    /// if there are no words.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

@@ -228,8 +228,8 @@ impl ResumePlan {
         ]))
     }
 
-    /// Returns the reason why the handler is not retrying any events. If it is retrying events, returns how soon it
-    /// checks the held events whose messages the resume does not make visible early, or `None` if there are none.
+    /// If the handler is not retrying any events, returns the reason. Otherwise, returns how soon it checks the held
+    /// events that the resume does not recall; `None` if there are none.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

@@ -147,7 +147,7 @@ impl Room {
     }
 }
 
-/// Draws the axes and the grid of a plot. Each axis has a title. The title of the vertical axis may be empty.
+/// Draws the axes and the grid of a plot, with a title for each axis. The vertical axis's title may be empty.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title): (X, &str),

@@ -64,8 +64,7 @@ impl World {
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
-    /// The server for the stack that is deployed by hand. It is separate, because that stack uses the same log group
-    /// name as a regular stack.
+    /// The server for the stack deployed by hand. That stack's log group has the same name as a regular stack's.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)

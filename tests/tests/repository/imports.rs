@@ -54,8 +54,8 @@ fn sources() -> Vec<PathBuf> {
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
 
-/// Reads the source files of a crate. Returns the files that each file imports from, and each import that takes a name
-/// from the crate's root although the root only re-exports it.
+/// Reads the source files of a crate. Returns the files that each file imports from, and the imports that take from
+/// the crate's root a name that the root only re-exports.
 fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);

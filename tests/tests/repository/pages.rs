@@ -75,8 +75,8 @@ fn tests_read_the_sections_they_claim() {
     }
 }
 
-/// Code blocks for use in a checkout put the repository's tools first on the `PATH`, because another installation of
-/// cargo-lambda might not find its compiler. Blocks that install a release do not need these tools.
+/// Code blocks that run in a checkout put the repository's tools first on the `PATH`, because a cargo-lambda from
+/// elsewhere might not find its compiler. Blocks that install a release do not need these tools.
 #[test]
 fn installed_tools_come_first_on_the_path() {
     const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";

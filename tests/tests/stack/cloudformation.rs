@@ -5,7 +5,7 @@ use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 use crate::attach::is_retried;
 use crate::world::World;
 
-/// Script that writes two of a release's files: the template, and the zip file with the handler that `sam build` built.
+/// Script that writes two files of a release: the template, and a zip file with the handler from `sam build`.
 const RELEASE: &str = r#"
 .tools/sam/bin/python packaging/cloudformation.py 1.2.3 > "$FOLDER/comeback.cfn.json"
 cd .aws-sam/build/RetryHandler

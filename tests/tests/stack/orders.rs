@@ -251,7 +251,7 @@ impl<'m> Orders<'m> {
         ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
-    /// Waits until this many orders each have an invocation that `is_it` accepts.
+    /// Waits until this many orders have had an invocation that `is_it` accepts.
     pub(crate) async fn all_seen(&self, what: &str, orders: u64, is_it: impl Fn(&Seen) -> bool) {
         eventually(what, async || {
             let seen = self.seen().into_iter().filter(&is_it).map(|seen| seen.order);

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The start of a variable's row in docs/settings.md, up to and including the variable's meaning. On the page, the cell
-/// with the meaning may continue with more text and links.
+/// The start of a variable's row in docs/settings.md, including the variable's meaning. On the page, more text and
+/// links may follow in the same cell.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {

@@ -188,8 +188,8 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds the message in a JSON value, or all messages if the value holds several, like the list that `aws sqs
-    /// receive-message --query Messages` prints.
+    /// Adds every message in a JSON value, which may be a list of messages, as in the output of `aws sqs
+    /// receive-message --query Messages`.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {

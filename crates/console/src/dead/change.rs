@@ -181,8 +181,8 @@ impl Change {
         Ok(Box::new(Redrive { chosen, retarget, payload: None, pace, limit: None }))
     }
 
-    /// Returns the command that makes the same change, with `--dry-run` if it may also select other dead-letters.
-    /// `None` if no filter selects the chosen dead-letters.
+    /// Returns the command that makes the same change. If its filter may also match other dead-letters, the command
+    /// has `--dry-run`. `None` if no filter matches the chosen dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {

@@ -132,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Once a dead-letter has been read again, the URL of its page contains a random name for it, not the payload. The
-    /// console keeps only the dead-letter that was read last.
+    /// If a dead-letter was read again, the URL of its page contains a random name, not the payload. The console keeps
+    /// only the last dead-letter that was read.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

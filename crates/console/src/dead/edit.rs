@@ -103,8 +103,8 @@ mod tests {
     use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// Returns four things: an account that has two dead-letters, the account's console, the form fields for the first
-    /// dead-letter, and that dead-letter's key.
+    /// Returns an account with two dead-letters, the account's console, and the form fields and the key of the first
+    /// dead-letter.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

@@ -48,7 +48,7 @@ trait Or<T, E> {
     /// `of` is the resource.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// Like `or_failure`, but returns `None` if the resource does not exist, which `gone` detects from the error.
+    /// Like `or_failure`, but returns `None` if the resource does not exist, that is, if `gone` accepts the error.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 

@@ -32,7 +32,7 @@ pub struct Diagnosis {
 pub(super) enum Shown {
     #[default]
     All,
-    /// All findings about functions, but only the problems among the other findings.
+    /// All findings about functions, and all problems.
     OfFunctions,
     Problems,
 }

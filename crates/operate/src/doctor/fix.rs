@@ -46,8 +46,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. If the command cancels the deletion of a
-/// key, the key is still disabled; the next run of the doctor then suggests enabling it.
+/// The command that makes a queue's key usable again, or replaces the key. A key is still disabled after its deletion
+/// has been cancelled; the next run of the doctor suggests enabling it.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),

@@ -31,8 +31,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry of `POLICIES` names a single function, and this function is on the allow-list in the
-/// handler's environment or in the stack's parameter `TargetFunctions`. The function may be attached later.
+/// Returns true if an entry in `POLICIES` names a single function that is on the allow-list, either in the handler's
+/// environment or in the stack's parameter `TargetFunctions`. Such a function may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);

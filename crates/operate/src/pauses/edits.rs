@@ -89,7 +89,7 @@ fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
     end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
 }
 
-/// The spread, unless it is the default.
+/// The pause's spread; `None` if it is the default.
 fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }

@@ -1,5 +1,5 @@
-//! The history of a deployment's pauses: who paused which function, and when. It covers the latest hundred versions of
-//! the SSM parameter, which is as many as SSM keeps.
+//! The history of a deployment's pauses: who paused which function, and when. It covers the newest hundred versions of
+//! the SSM parameter, because SSM keeps no others.
 
 use std::time::Duration;
 

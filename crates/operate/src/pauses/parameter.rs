@@ -78,7 +78,7 @@ impl From<TooLarge> for Failure {
     }
 }
 
-/// The time between a write and the check that no other write has replaced it.
+/// The wait after a write, before the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
 /// The maximum number of writes for one edit. The edit fails if other operators overwrite every one of them.
 const WRITES: u32 = 8;
@@ -291,7 +291,7 @@ mod tests {
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
     }
 
-    /// Each new entry replaces the oldest past pauses.
+    /// In a full parameter, each new entry replaces the oldest past pauses.
     #[tokio::test]
     async fn full_history_leaves_room_for_pauses_and_requests() {
         const SEVEN: usize = 7;

@@ -13,7 +13,7 @@ use crate::text::Text;
 pub struct RequestInForce(pub Request);
 
 impl RequestInForce {
-    /// The requests in force at `now`: first those to retry events, then those to cancel events.
+    /// The requests in force at `now`: retry requests first, then cancel requests.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         let in_force = |request: &&Request| !request.withdrawn && now <= request.last_moment();
         pauses.requests().filter(in_force).cloned().map(Self).collect()

@@ -24,8 +24,8 @@ pub struct Waits {
     log: LogFold<RandomState>,
     /// Recent counts of each function's failures, retries and dead-letters, and of all due events.
     pub(super) recent: Recent,
-    /// The state of the pauses and the allow-list for each kind of message. Messages are of the same kind if they
-    /// have the same function and error.
+    /// The state of the pauses and the allow-list for each kind of message. Messages of one kind have the same
+    /// function and the same error.
     situations: Vec<Situation>,
 }
 

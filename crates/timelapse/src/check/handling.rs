@@ -227,9 +227,9 @@ impl Handling<'_> {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. If the
-    /// message has to wait for `hidden_for` anyway, this is almost 12 hours. Otherwise, it is the longest timeout that
-    /// is allowed before a re-invocation.
+    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. This is
+    /// almost 12 hours if the message has to wait for `hidden_for` anyway. Otherwise, it is the longest timeout
+    /// allowed before a re-invocation.
     pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
         let is_its_wait =
             self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();

@@ -22,8 +22,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The largest message that SQS accepts, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
-/// Allowance for the growth of the invocation record from one failure to the next, in bytes. The envelope is not
-/// included.
+/// Maximum growth of the invocation record from one failure to the next, in bytes, without the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of bytes that an envelope adds to its payload.
 const ENVELOPE: usize = 256;

@@ -324,7 +324,7 @@ impl Oracle {
         self.batch.take().expect("BUG: a batch ended that never began").start.reads
     }
 
-    /// Records that SQS keeps all messages of the batch, because the handler crashed or the deletion was lost.
+    /// Records that SQS keeps all messages in the batch, because the handler crashed or the deletion was lost.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.batch().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -370,7 +370,7 @@ impl Oracle {
     }
 }
 
-/// Returns the maximum number of messages in flight, and the worst effect of the run's faults on this number.
+/// Returns the maximum number of messages in flight, and the worst effect that the run's faults can have on it.
 pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Room) {
     let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { return (usize::MAX, Room::Full) };
     let batches = policy.settings().maximum_concurrency as usize * scenario.batch_size;

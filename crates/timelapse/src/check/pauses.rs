@@ -43,7 +43,7 @@ pub(crate) struct KnownPauses {
     texts: usize,
 }
 
-/// What a handler knows about changes to the pauses: the number of values written to the pauses parameter, and the
+/// A handler's knowledge of changes to the pauses: the number of values written to the pauses parameter, and the
 /// number of pauses that have ended. If either number rises, the handler may begin another wait.
 pub(crate) type Boundaries = (usize, usize);
 

@@ -46,7 +46,7 @@ texts! {
     ReceiveMessage = "sqs:ReceiveMessage",
     /// The handler hides messages.
     ChangeMessageVisibilityBatch = "sqs:ChangeMessageVisibilityBatch",
-    /// The event source mapping deletes the messages in a batch that the handler did not report as failed.
+    /// The event source mapping deletes a batch's messages, except those that the handler reported as failed.
     DeleteMessageBatch = "sqs:DeleteMessageBatch",
     /// The handler sends dead-letters.
     SendMessageBatch = "sqs:SendMessageBatch",

@@ -132,8 +132,8 @@ impl Moves {
     }
 }
 
-/// Returns the number of concurrent batches that these retries and moves need, at least 2. A message is received when
-/// it arrives, when it is due, and once for each move.
+/// Returns the number of concurrent batches that these retries and moves need, at least 2. Each retry's message is
+/// received twice: on arrival and when due. Each move adds one receive.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

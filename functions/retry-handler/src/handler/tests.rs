@@ -151,8 +151,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// The first of the three implausible deadlines is the one that `cargo lambda watch` sends: ten minutes after the
-/// epoch.
+/// `cargo lambda watch` sends the first of these implausible deadlines: ten minutes after the epoch.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();

@@ -110,7 +110,7 @@ pub(crate) enum Difference {
     RewritesPayloads,
 }
 
-/// The simulations' model of SQS and the event source mapping. Unlike MiniStack, it is not known to differ from AWS.
+/// The simulations' model of SQS and the event source mapping. Unlike MiniStack, it has no known differences from AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {

@@ -34,9 +34,9 @@ use crate::text::{Piece, Quotes, Text};
 /// open.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, which
-/// may take three times as many bytes in JSON. A larger response must come from another machine on the way to AWS,
-/// such as a proxy, and could exhaust memory.
+/// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, and
+/// JSON may triple their size. A larger response must come from a proxy or another machine on the way to AWS, and
+/// could exhaust memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =

@@ -36,8 +36,8 @@ pub(super) struct Side {
 }
 
 impl Runs {
-    /// Performs all runs except the first, whose summary is a parameter. `watch` receives the description of a run and
-    /// returns the watcher for that run.
+    /// Performs all runs except the first, whose summary the caller passes. `watch` takes the description of a run,
+    /// and returns the run's watcher.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
