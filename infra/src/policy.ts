@@ -130,7 +130,7 @@ export function policyVariables(props: PolicyProps, refusals: Refusals): Record<
 }
 
 /**
- * Returns the text of the settings in a function's `POLICIES` entry. `inherited` is the policy of the `AsyncRetries` construct.
+ * Returns a function's settings as text for `POLICIES`. `inherited` is the policy of the `AsyncRetries` construct.
  */
 export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: Refusals): string {
   const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];

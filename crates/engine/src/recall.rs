@@ -51,7 +51,7 @@ pub enum Written {
     Resume(PauseTarget, Timestamp),
 }
 
-/// The reason why a message is not recalled (made visible early).
+/// The reason why a message is not recalled, i.e. not made visible early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
     /// The entry in the pauses document does not apply to the message's event.
