@@ -447,7 +447,7 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// Returns the longest time for which the message can now be hidden. SQS's maximum visibility timeout counts from
+    /// Returns the longest time that the message can now be hidden. SQS's maximum visibility timeout counts from
     /// the receive (rule 10 in the module's documentation).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller

@@ -257,7 +257,7 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle with which an operator can make the message visible early. `None` if the message does not
+    /// The receipt handle that an operator needs to make the message visible early. `None` if the message does not
     /// stay hidden, becomes visible soon anyway, or must not become visible early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();

@@ -187,7 +187,7 @@ impl RequestEvents {
         })
     }
 
-    /// The request to write at time `at`. `hidden` is the longest time for which a message may be hidden. A
+    /// The request to write at time `at`. `hidden` is the longest time that a message may be hidden. A
     /// cancellation by key lasts as long as a request can. Any other request ends once the handler has checked every
     /// message that it covers.
     fn request(
@@ -289,7 +289,7 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time for which the handler may have hidden a message that the log does not show: the longest backoff of
+/// The longest time that the handler may have hidden a message that the log does not show: the longest backoff of
 /// all policies that may apply to the target, but at least [`LONGEST_UNANSWERED`].
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {

@@ -49,7 +49,7 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// The number of seconds by which the times in a recorded event are shifted. A negative number makes them earlier.
+/// The number of seconds to add to the times in a recorded event. A negative number makes them earlier.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 

@@ -59,8 +59,8 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Stores a dead-letter that was read again; it replaces the previous one. Returns a random name, with which the
-    /// dead-letter's page finds it.
+    /// Stores a dead-letter that was read again; it replaces the previous one. Returns a random name that identifies it
+    /// in its page's URL.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));

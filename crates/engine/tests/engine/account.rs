@@ -83,7 +83,7 @@ pub(crate) struct World<'w> {
     pub(crate) traces: RefCell<Vec<Option<String>>>,
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     pub(crate) copies: RefCell<Vec<Copy>>,
-    /// The number of polls for which an `Invoke` stays pending.
+    /// The number of polls that an `Invoke` stays pending.
     pub(crate) invoke_steps: usize,
     /// The number of pending calls that invoke a function, read the pauses or count messages.
     pub(crate) in_flight: Cell<usize>,

@@ -23,7 +23,7 @@ pub struct Reach {
     /// The number of affected events whose messages become visible earlier because of the request or the end of the
     /// pause.
     pub recalled: u64,
-    /// The longest time for which an affected event's message would stay hidden without a new visibility timeout.
+    /// The longest time that an affected event's message would stay hidden without a new visibility timeout.
     #[serde(skip)]
     pub hidden: Duration,
     /// True if the request brings at least one event forward, or cancels at least one.

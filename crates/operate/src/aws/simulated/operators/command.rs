@@ -53,7 +53,7 @@ pub enum Selection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The command made a change. `what` is the kind of change, by which a run counts its changes. `recalled` is the
+    /// The command made a change. `what` is the kind of change; a run counts its changes by kind. `recalled` is the
     /// number of messages that the command recalled.
     Done {
         what: String,
