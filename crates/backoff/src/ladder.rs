@@ -69,7 +69,7 @@ macro_rules! ladder {
             /// The sum of all rungs, which is the longest total wait.
             $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
 
-            /// Returns the first rung: no wait yet, whether or not the first call has been made.
+            /// Returns the first rung, where no wait has happened yet. It is the same before and after the first call.
             $vis fn start() -> Self {
                 Self(::core::time::Duration::ZERO)
             }

@@ -178,7 +178,7 @@ pub struct MessageDecision {
     pub retry: Option<u64>,
     /// `defer`, `reinvoke`, `dead_letter` or `keep`; `None` for a message about which the handler made no decision.
     pub step: Option<&'static str>,
-    /// Code of the reason for dead-lettering; `None` for other steps.
+    /// The reason code if the event is dead-lettered; otherwise `None`.
     pub reason: Option<&'static str>,
     /// The due time of the retry, in RFC 3339; `None` if no retry follows.
     pub due: Option<String>,

@@ -238,8 +238,8 @@ pub struct TargetFigures {
     /// Percentiles of the number of retries per event, among the events that arrived; `None` if no event arrived. If
     /// faults split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
-    /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Only
-    /// delivered events that arrived during the outage count. `None` if there are no such events.
+    /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Counts
+    /// only delivered events that arrived during the outage. `None` if there are none.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Number of this target's retries in each minute. Not part of the JSON.
     #[serde(skip)]
@@ -299,7 +299,7 @@ fn counts(values: &[u64]) -> Vec<usize> {
     counts
 }
 
-/// Rounds to a millionth, which removes the inexact last digits of floating-point arithmetic.
+/// Rounds to the nearest millionth, which removes floating-point errors from the last digits.
 fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }

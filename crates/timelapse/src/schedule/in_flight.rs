@@ -22,7 +22,8 @@ pub struct InFlight {
     /// `HIDE_UP_TO`.
     pub in_flight: f64,
     /// Maximum number of messages that can be hidden between two reads of the queue's message counts: twice
-    /// `HIDE_UP_TO`, or all waiting messages if they are fewer. In addition, each poller may hold one batch.
+    /// `HIDE_UP_TO`, or the number of waiting messages if that is smaller. Does not include the batch that each poller may
+    /// hold.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
