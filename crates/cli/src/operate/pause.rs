@@ -105,7 +105,10 @@ mod tests {
         let help = PauseArguments::augment_args(Command::new("pause")).render_help().to_string();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         let default = durations::text(comeback_operate::pauses::DEFAULT_SPREAD);
-        assert!(help.contains(&format!("[default: the time that the pause lasted, up to {default}]")), "{help}");
+        assert!(
+            help.contains(&format!("[default: the time that the pause lasted, up to {default}]")),
+            "{help}"
+        );
     }
 
     #[test]
