@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-/// How the ceiling of the wait before the nth retry grows with n. Durations are in ticks, the backoff's unit of time.
+/// The growth with n of the ceiling on the nth wait. Durations are in ticks, the backoff's unit of time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// The ceiling of the nth wait is base · 2ⁿ⁻¹.

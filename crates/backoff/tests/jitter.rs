@@ -11,7 +11,7 @@ const BASE: u64 = 16;
 const CAP: u64 = 1_000;
 const SEEDS: u64 = 10_000;
 const WAITS: usize = 8;
-/// How far a measured mean, variance or sum may lie from its expected value, in standard errors.
+/// The tolerance for a measured mean, variance or sum, in standard errors from the expected value.
 const TOLERANCE: f64 = 5.0;
 
 /// The shortest and the longest possible wait before retry `n`, in seconds.

@@ -228,7 +228,7 @@ async fn planned_and_performed<C: Change>(
     let operator = session.operator();
     let mut plan = change.plan(&operator).await?;
     loop {
-        *objects = vec![json_text(&plan), members(dry_run, &Ok(()))];
+        *objects = vec![plan.json(), members(dry_run, &Ok(()))];
         draw(&plan.layout(), session)?;
         let Some(question) = plan.question().filter(|_| dry_run != Some(true)) else {
             plan.end()?;
@@ -238,7 +238,7 @@ async fn planned_and_performed<C: Change>(
         let (performed, recorded) = perform(&change, &operator, &plan).await?;
         match performed {
             Performed::Done(done, result) => {
-                *objects = vec![json_text(&done), members(dry_run, &recorded)];
+                *objects = vec![done.json(), members(dry_run, &recorded)];
                 draw(&result_layout(&done, &recorded), session)?;
                 result?;
                 return Ok(Some(done));
@@ -263,10 +263,6 @@ fn members(dry_run: Option<bool>, recorded: &Result<(), Failure>) -> String {
         members["dry_run"] = dry_run.into();
     }
     members.to_string()
-}
-
-fn json_text(answer: &impl Answer) -> String {
-    serde_json::to_string(answer).expect("BUG: an answer is plain JSON")
 }
 
 #[cfg(test)]

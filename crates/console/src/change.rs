@@ -242,7 +242,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// Returns an [`Operator`] whose progress is shown on the change's page.
+    /// Returns an [`Operator`] that shows its progress on the change's page.
     pub(super) async fn operator(&self) -> Result<Operator, Failure> {
         self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
     }

@@ -78,8 +78,8 @@ impl<T> Fresh<T> {
     }
 }
 
-/// A cache for a value whose source may take minutes to read. Pages show the last value read while a background task
-/// reads the next one.
+/// A cache for a value that may take minutes to read. Pages show the last value read while a background task reads the
+/// next one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
     /// The last value that was read successfully. The next read continues from this value, even if the last read

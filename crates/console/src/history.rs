@@ -9,7 +9,7 @@ use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// The colour and style of each line in a chart. The styles differ, so that the lines can be told apart without
+/// The colour and style of each line in a chart. The different styles tell the lines apart without
 /// colours.
 const STYLES: [(RGBColor, LineStyle); 3] =
     [(BLUE, LineStyle::Thick), (GREEN, LineStyle::Dashed), (ORANGE, LineStyle::Thin)];

@@ -54,7 +54,7 @@ struct Tile {
     title: &'static str,
     count: String,
     rest: Text,
-    /// How the tile's number has changed over the last hour, in words; empty if this is unknown.
+    /// The change in the tile's number over the last hour, in words; empty if it is unknown.
     change: String,
     tone: &'static str,
     href: Option<&'static str>,
@@ -67,7 +67,7 @@ struct Table {
     patterns: Vec<String>,
 }
 
-/// How the numbers of waiting, due and dead-lettered events changed over the last hour, according to the handler's log.
+/// The changes in the numbers of waiting, due and dead-lettered events over the last hour, from the handler's log.
 #[derive(Clone, Copy)]
 struct LastHour {
     /// The change in the number of waiting events over the last hour.

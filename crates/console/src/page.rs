@@ -285,8 +285,7 @@ pub(super) struct Frame {
     pub(super) refreshes: bool,
     /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
     counts: Option<Counts>,
-    /// Notifications about changes that are in progress or have just ended. There is none about this page's own
-    /// change.
+    /// Notifications about changes that are in progress or have just ended, except this page's own change.
     pub(super) toasts: Vec<Toast>,
     /// The bar that controls the demonstration, at the top of each page; `None` for a real deployment.
     pub(super) demo: Option<Bar>,

@@ -1,4 +1,4 @@
-//! HTTP responses: pages in which markup and control characters are escaped, and redirects whose URLs are encoded.
+//! HTTP responses: pages with escaped markup and control characters, and redirects with encoded URLs.
 
 use askama::Template;
 use axum::http::header::{CONTENT_TYPE, LOCATION};

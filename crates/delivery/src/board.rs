@@ -249,19 +249,19 @@ impl<E, R> Board<E, R> {
 
 /// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
-    /// Gives up on every entry that has no outcome yet, because the deadline has passed. Nothing more is sent, and
-    /// calls in flight are not awaited.
+    /// Gives up on every entry without an outcome when the deadline passes. Nothing more is sent, and calls in flight
+    /// are not awaited.
     pub(crate) fn stop(&mut self) {
         self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
         self.leave_all(|_| true, EntryError::Stopped);
     }
 
-    /// Gives up on every entry that has no outcome yet, because the delivery's future was dropped.
+    /// Gives up on every entry without an outcome when the delivery's future is dropped.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_| true, EntryError::Interrupted);
     }
 
-    /// Gives up on every entry that is not in flight, because a further call would fail with the same error.
+    /// Gives up on every entry that is not in flight. Another call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }

@@ -24,6 +24,11 @@ pub trait Answer: Serialize {
         Box::new(std::iter::empty())
     }
 
+    /// The value as JSON, on one line.
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("BUG: an answer is plain JSON")
+    }
+
     /// The result of a command that only shows this value.
     ///
     /// # Errors
@@ -65,7 +70,7 @@ pub trait Plan: Answer + Clone {
     /// The part of the plan that the operator agrees to. A plan is out of date once this part changes. The default is
     /// the plan's JSON.
     fn identity(&self) -> String {
-        serde_json::to_string(self).expect("BUG: an answer is plain JSON")
+        self.json()
     }
 
     /// The question to ask before the plan is carried out. `None` if the plan changes nothing.

@@ -75,7 +75,7 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// How often to check whether an update has finished. The checks stop after half an hour.
+/// The interval between checks for the end of an update. The checks stop after half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
 /// The number of checks in a row that may find no sign of the update. Together, they take one minute.

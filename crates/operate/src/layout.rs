@@ -39,7 +39,7 @@ pub enum Block {
 pub struct Moment {
     /// The time of the event.
     pub at: Timestamp,
-    /// What happened at this moment, in words.
+    /// A description of what happened.
     pub text: Text,
     /// Log lines to print below the event.
     pub below: Vec<String>,

@@ -36,7 +36,7 @@ impl Answer {
     }
 }
 
-/// What the fake service has received and accepted. Each entry is identified by its text.
+/// The entries that the fake service has received and accepted. Each is identified by its text.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,

@@ -21,7 +21,7 @@ use crate::waiting::filter::WaitingFilter;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// How long to keep watching the log after the last retry. Most retries that fail do so within this time.
+/// The time to keep watching the log after the last retry. Most retries that fail do so within this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// Watches the handler's log for the retries that a request makes due.

@@ -22,7 +22,7 @@ pub struct Story {
     pub targets: BTreeMap<String, String>,
     /// The time when the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// What happened to the event, step by step, oldest first.
+    /// The event's steps, oldest first.
     pub steps: Vec<Step>,
     /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
     pub end: StoryEnd,

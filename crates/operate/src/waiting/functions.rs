@@ -14,7 +14,7 @@ use crate::waiting::recent::{Step, begin, number};
 
 /// The number of five-minute periods in three hours. Events are counted separately for each period.
 const STEPS: u64 = 36;
-/// Whether a function is recovering depends on this many of the latest complete five-minute periods.
+/// The number of complete five-minute periods, the latest ones, that show if a function is recovering.
 const NEWEST: usize = 2;
 /// A function counts as recovering only if it had at least this many retries in total in the last two complete
 /// five-minute periods.

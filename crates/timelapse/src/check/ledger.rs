@@ -18,7 +18,7 @@ const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// What has happened to one event so far. The event's carriers are the invocations and messages that contain it.
+/// The counts for one event so far. The event's carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(super) carriers: u64,
