@@ -11,11 +11,10 @@ from expand import expand, functions, read
 
 NAME = "comeback.cfn.json"
 
-# The deploy command in a checkout. Its options are in samconfig.toml.
+# The deploy command in a checkout, with its options in samconfig.toml.
 DEPLOY = "sam deploy "
 
-# For each program, the name of the template parameter that holds its zip file's S3 key. The parameter `CodeBucket`
-# names the bucket.
+# The name of the template parameter for the S3 key of each program's zip file.
 KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 

@@ -41,9 +41,8 @@ main() {
     found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
     [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
     tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
-    # The program is installed under another name first, because a running program cannot be overwritten, and a broken
-    # program must not replace a working one. The temporary folder is not used, because some machines do not allow
-    # programs to run from there.
+    # Installs under another name first: a running program cannot be overwritten, and the new one may not run. A
+    # temporary folder may not allow programs to run.
     new=$prefix/bin/comeback.new
     mkdir -p "$prefix/bin" && cp "$folder/$name/bin/comeback" "$new" || fail "cannot write to $prefix"
     installed=$("$new" --version) || {

@@ -40,8 +40,7 @@ def policy() -> str:
     allowed = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
     settings = {
         "accepted": allowed["allow"],
-        # Limits the depth to which cargo-about searches a crate for licence files. A full search takes minutes, and
-        # only the names of the licences are needed.
+        # Limits cargo-about's search for licence files, which otherwise takes minutes.
         "max-depth": 1,
         "ignore-build-dependencies": True,
         "ignore-dev-dependencies": True,

@@ -80,8 +80,7 @@ def npm(package: Path, folder: Path) -> None:
 
 def python_construct(package: Path, generated: Path, folder: Path) -> None:
     tablet = generated.with_name("tablet.json")
-    # The documentation's snippets are compiled, because only their types tell jsii-rosetta whether an object literal
-    # becomes a dictionary or keyword arguments in Python.
+    # Only a compiled snippet tells jsii-rosetta whether an object literal becomes a dictionary or keyword arguments.
     run([JSII / "jsii-rosetta", "extract", "--compile", "--strict", "--fail", "--output", tablet, package], package)
     snippets = ["--rosetta-tablet", tablet, "--rosetta-unknown-snippets", "fail"]
     run([JSII / "jsii-pacmak", "--target", "python", "--code-only", "--outdir", generated, *snippets], package)
@@ -94,7 +93,7 @@ def clients(scratch: Path, folder: Path) -> None:
         for licence in ("LICENSE-APACHE", "LICENSE-MIT"):
             shutil.copy(ROOT / licence, package)
         run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], package)
-    # The sources contain symbolic links to the licences. `copytree` copies the files themselves.
+    # `copytree` replaces the symbolic links to the licences with the files themselves.
     for name in ("python", "python-sqs"):
         wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}"), folder)
 

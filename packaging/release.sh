@@ -16,8 +16,7 @@ tomllib() {
     done
 }
 
-# Makes a reproducible build: programs do not contain any paths from this machine, and all files have the same
-# timestamp and fixed modes.
+# Makes a reproducible build: no paths from this machine, and fixed timestamps and file modes.
 build() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     "$with" packaging sam about cyclonedx clients infra --

@@ -10,7 +10,7 @@ from build import Refused
 
 REPOSITORY = "https://github.com/comeback-retries/comeback"
 
-# The deploy command in a checkout. Its options are in samconfig.toml.
+# The deploy command in a checkout, with its options in samconfig.toml.
 DEPLOY = "sam deploy "
 
 README = f"""\
@@ -37,8 +37,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
     take_code_from_zips(template["Resources"], arch)
     template["Parameters"]["Example"]["Default"] = DoubleQuotedScalarString("no")
     deploy_from_here(template["Outputs"]["AttachCommands"]["Value"], arch)
-    # The new key goes first in `Metadata`: the comment on `Parameters` is attached to the last key of `Metadata`, so
-    # that key must stay last.
+    # Goes first, because the comment on `Parameters` is attached to the last key of `Metadata`.
     template["Metadata"].insert(0, "AWS::ServerlessRepo::Application", application(version, licence))
     head = f"Comeback {version} for {arch}. `make dist` made this from template.yaml: change that one."
     template.yaml_set_start_comment(head + "\n")

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# `make chaos`: simulates every fault with SEEDS seeds under each policy. Some policies hide every message, some hide a
-# few, and one hides none. Two policies have the longest possible backoff, and the last one also has the longest
-# possible `--max-age`.
+# `make chaos`: simulates every fault with SEEDS seeds under each policy.
 set -euo pipefail
 seeds=${SEEDS:-2000}
 policies=(

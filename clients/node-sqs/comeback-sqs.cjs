@@ -5,9 +5,8 @@
 
 // Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 const LONGEST_BACKOFF = 43_170;
-// The longest time to hide a message after its second or a later receive. SQS reports only the time of the first
-// receive. A throttled poller may have held the message for up to 1,230 s, and this time counts towards SQS's maximum
-// of 12 hours.
+// The longest time to hide a message after its second or any later receive. A throttled poller may have held the
+// message for 1,230 s of SQS's 12 hours.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
@@ -28,7 +27,7 @@ const NEVER_RUN = 'the function of a consumer must not be a generator: nothing w
 const UNRUN =
   'the function of a consumer returned what nobody runs or awaits: a function, an iterator or promises';
 const NOT_SQS = '; comeback-sqs is for functions behind an SQS event source mapping';
-// Domains of the AWS partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
+// Domains of the AWS partitions that do not use amazonaws.com, from AWS's endpoint rules.
 const SUFFIXES = {
   'aws-cn': 'amazonaws.com.cn',
   'aws-eusc': 'amazonaws.eu',
@@ -66,7 +65,7 @@ class RetryAfter extends Error {
   }
 }
 
-/** Throw this error if no retry can help. The message is dead-lettered. */
+/** Throw this error to dead-letter the message without a retry. */
 class NonRetryable extends Error {
   constructor(message, options) {
     super(message, options);
@@ -139,7 +138,7 @@ class Policy {
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** Returns the reason not to retry a failed message; undefined if it may be retried. Ignores the message's age. */
+  /** Returns the reason, other than its age, not to retry a failed message; undefined if it may be retried. */
   ends(message, { type, asks }) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
       return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
@@ -155,8 +154,8 @@ class Policy {
   }
 
   /**
-   * Returns when to retry a message that fails now (`due`), and the rule that set this time (`dueBy`). `due` is
-   * undefined if the message is too old for another retry.
+   * Returns when to retry a message that fails now, and the rule that set this time. `due` is undefined if the
+   * message is too old.
    */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
@@ -208,17 +207,13 @@ class Batch {
     this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
-    // The last part of the function's time is reserved for hiding and dead-lettering failed messages. No further record
-    // is processed once that part has begun.
+    // The last part of the function's time is reserved for hiding and dead-lettering failed messages.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /**
-   * Returns the time left until Lambda's timeout, in milliseconds. Without a context, as in a unit test, returns
-   * Lambda's maximum timeout.
-   */
+  /** Returns the milliseconds left until Lambda's timeout, or Lambda's maximum timeout without a context. */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -251,11 +246,7 @@ class Batch {
     return { batchItemFailures: kept.map(({ id }) => ({ itemIdentifier: id })) };
   }
 
-  /**
-   * Called when only the time reserved for calls to SQS is left. Hides or deletes the messages with a known outcome, so
-   * that a timeout affects only the records still being processed. The response waits for those records, because
-   * otherwise they would continue in the next invocation.
-   */
+  /** Hides or deletes the messages with a known outcome, shortly before Lambda's timeout. */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
     const problem = `records not done when the function's time was nearly up: ${running}`;
@@ -286,15 +277,14 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds; zero means that no call may be started. A call must end
-   * while a fifth of the reserve is left: if the function timed out during a call, Lambda would deliver the whole
-   * batch again.
+   * Returns how long a call to SQS may take, in milliseconds. A fifth of the reserve stays free, so that no call
+   * outlives the function.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs the function for a message. Returns true if the function succeeded, or if the message was dead-lettered. */
+  /** Runs the function for a message. Returns true if it succeeded, or if the message was dead-lettered. */
   async settles(message) {
     try {
       // The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the record as
@@ -357,7 +347,7 @@ class Batch {
     log('ERROR', { due: rfc3339(message.due), problem, remedy, ...line });
   }
 
-  /** Dead-letters a message. If that fails, returns the problem and its remedy. */
+  /** Dead-letters a message, or returns the problem and its remedy. */
   async deadLetter(message, error, end, now) {
     const url = this.policy.deadLetterQueueUrl;
     if (url === undefined) {
@@ -385,10 +375,7 @@ class Batch {
     }
   }
 
-  /**
-   * Hides each failed message until its retry is due. A message that cannot be hidden becomes visible again after the
-   * queue's own visibility timeout.
-   */
+  /** Hides each failed message until its retry is due. */
   hide(messages) {
     const failed = messages.filter(({ settled, due, applied }) => !settled && due !== undefined && !applied);
     const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
@@ -436,7 +423,7 @@ class Batch {
   }
 }
 
-/** Refuses an event that is not from SQS. Such an event would otherwise count as handled. */
+/** Refuses an event that is not from SQS. */
 function checkEvent(event) {
   const isObject = (it) => typeof it === 'object' && it !== null && !Array.isArray(it);
   let problem;
@@ -460,8 +447,8 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
 }
 
 /**
- * Returns true for a result that still has to be run or awaited: a function, a promise or a lazy iterator. An iterator
- * that can be closed, such as an open file, does not count.
+ * Returns true for a result that still has to be run or awaited. An iterator that can be closed, such as a file, does
+ * not count.
  */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
@@ -473,10 +460,7 @@ function isGenerator(it) {
   return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
-/**
- * Splits the messages into lists that may be processed at the same time: one for each FIFO group, and one for each
- * message without a group.
- */
+/** Splits the messages into lists to process at the same time, one for each FIFO group or ungrouped message. */
 function lanesOf(messages) {
   const lanes = new Map();
   for (const message of messages) {
@@ -487,10 +471,7 @@ function lanesOf(messages) {
   return [...lanes.values()];
 }
 
-/**
- * Returns the record as originally sent. If the body is a Comeback dead-letter that was moved back to the queue,
- * restores the original body from the dead-letter.
- */
+/** Returns the record, with its original body if it is a redriven dead-letter. */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
   try {
@@ -503,10 +484,7 @@ function redriven(record) {
   }
 }
 
-/**
- * Returns the body and attributes of a dead-letter. If they are too large for SQS, returns the received body with the
- * reason as an attribute.
- */
+/** Returns the body and attributes of a dead-letter. If they are too large for SQS, the body is the received one. */
 function deadLetter(message, error, { reason, detail }, functionArn, now) {
   const received = String(message.record.body ?? '');
   const written = (errorMessage) =>
@@ -550,7 +528,7 @@ function besideOf({ attributes }) {
   };
 }
 
-/** Returns as many of the message's own attributes as fit beside `ours`. SQS allows ten attributes in all. */
+/** Returns as many of the message's own attributes as fit beside `ours`. */
 function ownAttributes(record, ours) {
   const given = Object.entries(record.messageAttributes ?? {}).sort();
   const own = given.flatMap(([name, value]) => {
@@ -563,7 +541,7 @@ function ownAttributes(record, ours) {
 }
 
 function text(value) {
-  // SQS refuses all characters outside these ranges. Source: `SendMessage` in the SQS API reference.
+  // SQS refuses characters outside these ranges (`SendMessage` in the SQS API reference).
   // eslint-disable-next-line no-control-regex
   const accepted = value.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');
   return { DataType: 'String', StringValue: [...accepted].slice(0, ATTRIBUTE_CHARACTERS).join('') };
@@ -580,10 +558,7 @@ function size(body, attributes) {
 
 // Parsing of errors and of the waits that they request
 
-/**
- * Returns the type, directive, message and stack of an error. Anything can be thrown, and reading its properties can
- * throw too.
- */
+/** Returns the type, directive, message and stack of an error, or of anything else thrown. */
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
@@ -600,10 +575,7 @@ function described(thrown) {
   }
 }
 
-/**
- * Returns the stack traces of an error and its causes. Each trace gets an equal share of the log line, so that a long
- * one does not push out the causes.
- */
+/** Returns the stack traces of an error and its causes, each with an equal share of the log line. */
 function stackOf(thrown) {
   const chain = [];
   const add = (error, title) => {
@@ -632,10 +604,7 @@ function asked({ asks, message }, now) {
   return { ignored: `${said}: ${ignored ?? 'its time is not after the failure'}` };
 }
 
-/**
- * Returns the simple name of an error type, by the retry handler's rules. Removes packages, a final `Error` or
- * `Exception`, and the parts that compilers and bundlers add.
- */
+/** Returns the simple name of an error type, by the retry handler's rules. */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
   // The lookbehind keeps the search fast in a name with many `$`.
@@ -659,8 +628,8 @@ function withoutGenerics(name) {
 }
 
 /**
- * Parses a requested wait according to the grammar in docs/envelope.md. Returns the seconds to wait, or the problem
- * with the string. `now` is in epoch milliseconds.
+ * Parses a requested wait according to docs/envelope.md. Returns the seconds to wait, or the problem. `now` is in
+ * epoch milliseconds.
  */
 function requestedWait(message, now) {
   const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
@@ -693,10 +662,7 @@ function isoDuration(text) {
   return ignored ?? { wait: parts.reduce((total, { wait }) => total + wait, 0) };
 }
 
-/**
- * Adds up numbers with units, such as `1h 30m`. The units must go from longest to shortest, each at most once. Only the
- * last number may have a fraction.
- */
+/** Adds up numbers with units, such as `1h 30m`, from longest to shortest. Only the last may have a fraction. */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
   for (;;) {
@@ -713,10 +679,7 @@ function sum(text, units) {
   }
 }
 
-/**
- * Parses an RFC 3339 time (seconds are optional) or a date in one of the three HTTP formats. Returns epoch
- * milliseconds.
- */
+/** Parses an RFC 3339 time or an HTTP date into epoch milliseconds. */
 function date(text) {
   const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
   if (found === undefined) return undefined;
@@ -752,11 +715,7 @@ function optionSeconds(value) {
   return Number.isInteger(seconds) ? seconds : undefined;
 }
 
-/**
- * Formats a number as whole seconds and a `Date` in RFC 3339. Anything else becomes a string, because constructing an
- * error must not fail. If the string does not request a valid wait, the consumer or the retry handler ignores it and
- * logs the problem.
- */
+/** Formats a number as whole seconds and a `Date` in RFC 3339. Never throws: anything else becomes a string. */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
@@ -801,10 +760,7 @@ function loaded() {
   }
 }
 
-/**
- * Returns the SQS client for the queue's region. The SDK is loaded on the first failure, because loading it can take
- * longer than running the function.
- */
+/** Returns the SQS client for the queue's region, loading the SDK on the first failure. */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {
@@ -830,10 +786,7 @@ function queueUrl(queueArn) {
   return `https://sqs.${region}.${SUFFIXES[partition] ?? 'amazonaws.com'}/${account}/${name}`;
 }
 
-/**
- * Returns a queue's region if it differs from the function's region; undefined otherwise. Calls go to the function's
- * region, where another queue may have the same name.
- */
+/** Returns a queue's region if it differs from the function's region; undefined otherwise. */
 function otherRegion(url) {
   const [, one, other] =
     /^https?:\/\/(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-\d+)|([a-z0-9-]+)\.queue)\./.exec(url) ?? [];
@@ -841,7 +794,7 @@ function otherRegion(url) {
   return ours && region !== ours ? region : undefined;
 }
 
-/** Returns the name of an error. Anything can be thrown, and reading its properties can throw too. */
+/** Returns the name of an error, or of anything else thrown. */
 function nameOf(error) {
   try {
     return String(error?.name === 'Error' ? error.message : (error?.name ?? error)).slice(

@@ -10,7 +10,7 @@ class RetryAfter extends Error {
   }
 }
 
-/** Throw this error if no retry can help. The event is dead-lettered with this error's message. */
+/** Throw this error to dead-letter the event, with this error's message, instead of retrying it. */
 class NonRetryable extends Error {
   constructor(message, options) {
     super(message, options);
@@ -18,7 +18,7 @@ class NonRetryable extends Error {
   }
 }
 
-/** Opens the event that a handler received. Returns the payload, the attempt number and the idempotency key. */
+/** Returns the payload, the attempt number and the idempotency key of the event that a handler received. */
 function openEvent(event, requestId) {
   if (!has(event, '_retry_metadata')) {
     return { payload: event, attempt: 0, key: requestId }; // this is the first invocation
@@ -53,11 +53,7 @@ function opened() {
   };
 }
 
-/**
- * Formats a number as whole seconds and a `Date` in RFC 3339. Anything else is converted to a string, because
- * constructing an error must not fail. If that string does not request a valid wait, it has no effect, and the retry
- * handler logs the problem.
- */
+/** Formats a number as whole seconds and a `Date` in RFC 3339. Never throws: anything else becomes a string. */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
@@ -84,7 +80,7 @@ function words(thing) {
   }
 }
 
-/** Returns true for an integer of at most 64 bits. Allows 2⁶⁴ too, because a double cannot represent 2⁶⁴ − 1. */
+/** Returns true for an integer of at most 2⁶⁴; a double cannot represent 2⁶⁴ − 1. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

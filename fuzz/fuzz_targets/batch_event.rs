@@ -1,5 +1,4 @@
-//! Fuzz target for `comeback_fuzz::batch_event`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
-//! `main`.
+//! Fuzz target for `comeback_fuzz::batch_event`.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

@@ -1,5 +1,4 @@
-//! Fuzz target for `comeback_fuzz::decide`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
-//! `main`.
+//! Fuzz target for `comeback_fuzz::decide`.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

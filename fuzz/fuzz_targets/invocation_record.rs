@@ -1,5 +1,4 @@
-//! Fuzz target for `comeback_fuzz::invocation_record`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer
-//! and its `main`.
+//! Fuzz target for `comeback_fuzz::invocation_record`.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

@@ -1,5 +1,4 @@
-//! Fuzz target for `comeback_fuzz::retry_after`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its
-//! `main`.
+//! Fuzz target for `comeback_fuzz::retry_after`.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

@@ -1,7 +1,6 @@
-//! Properties that hold for any input. Each entry point takes bytes, and panics if a property is violated.
+//! Properties that hold for any input: each entry point takes bytes, and panics if one is violated.
 //!
-//! The bytes come from libFuzzer in `fuzz_targets` or, on stable Rust, from `tests/bounded.rs`. [`seeds`] turns the
-//! samples in the repository's `events/` into inputs.
+//! The bytes come from libFuzzer in `fuzz_targets` or, on stable Rust, from `tests/bounded.rs`.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -48,8 +47,7 @@ pub fn batch_event(data: &[u8]) {
     }
 }
 
-/// Parses the bytes as the body of a message, and compares the invocation record with the result of another JSON
-/// parser.
+/// Parses the bytes as the body of a message, and compares the invocation record with another JSON parser's result.
 ///
 /// # Panics
 ///
@@ -93,8 +91,7 @@ pub fn invocation_record(data: &[u8]) {
     }
 }
 
-/// Parses the error message of a `RetryAfter`. The first eight bytes are the time of the failure in seconds. The other
-/// bytes are the message.
+/// Parses eight bytes as the time of a failure, in seconds, and the rest as the message of a `RetryAfter`.
 ///
 /// # Panics
 ///
@@ -140,8 +137,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Returns a message with this body, as it is when it is first received. Its id is numeric, because a [`Question`]
-/// stores it as a number.
+/// Returns a message with this body and a numeric id, as it is when it is first received.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -157,7 +153,7 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// Parses the bytes as a target's event, puts the payload into an envelope of each style, and opens each one.
+/// Parses the bytes as a target's event, puts its payload into an envelope of each style, and opens each envelope.
 ///
 /// # Panics
 ///
@@ -192,19 +188,17 @@ fn check_seals(envelope: &Envelope<'_>) {
     }
 }
 
-/// Number of numeric fields in a [`Question`]. Each takes eight bytes, little-endian.
+/// Number of numeric fields in a [`Question`], each of eight little-endian bytes.
 const NUMBERS: usize = 14;
 
-/// The input to [`decide`]: a message, a policy, a pause and the current time. It can be decoded from any bytes:
-/// first the numeric fields, then the message's body.
+/// The input to [`decide`], decoded from any bytes: first the numeric fields, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The policy's settings. Only the numeric settings, `JITTER` and `ENVELOPE` vary.
+    /// The policy's settings, of which only the numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end and spread period, in seconds, of a pause that covers every function. An end of 0 means that the
-    /// pause has no end. `None` means that nothing is paused.
+    /// Start, end (0 for none) and spread period of a pause of every function, in seconds; `None` if nothing is paused.
     pub pause: Option<(u64, u64, u64)>,
-    /// The message. Its id is numeric.
+    /// The message, with a numeric id.
     pub record: Record,
     /// The current time on the handler's clock.
     pub now: Timestamp,
@@ -220,7 +214,7 @@ pub fn decide(data: &[u8]) {
 }
 
 impl Question {
-    /// Creates an input for [`decide`] from any bytes. Missing bytes count as zero, and each number is forced into its
+    /// Creates an input for [`decide`] from any bytes, with zeros for missing bytes and each number forced into its
     /// range.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
@@ -331,8 +325,7 @@ impl Question {
         }
     }
 
-    /// Checks the decision at a later receive. The message must not stay hidden past its due time, and its due time
-    /// must not change unless a pause has ended in the meantime.
+    /// Checks the decision at a later receive, which must keep the due time unless a pause has ended in the meantime.
     fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
@@ -366,7 +359,7 @@ impl Question {
 /// A sample from the repository, as input for one entry point.
 #[derive(Debug)]
 pub struct Seed {
-    /// Name of the entry point: `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
+    /// Name of the entry point, such as `batch_event`.
     pub target: &'static str,
     /// Name of the sample's file, followed by the position in the batch if the sample is one message of a batch.
     pub name: String,
@@ -374,8 +367,7 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`. In the inputs
-/// for [`decide`], the current time is twelve hours after the message was sent.
+/// Returns inputs made from the samples in `events/` and from the requested waits in `tests/golden`.
 ///
 /// # Panics
 ///
@@ -396,7 +388,7 @@ pub fn seeds() -> Vec<Seed> {
     files.iter().flat_map(|file| seeds_of(file)).chain(waits_of(&waits)).collect()
 }
 
-/// Reads a requested wait from each line of a file. Skips lines with a lone surrogate, which a Rust string cannot hold.
+/// Reads a requested wait from each line of a file, except lines with a lone surrogate, which Rust cannot hold.
 fn waits_of(file: &Path) -> Vec<Seed> {
     let lines = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let cases = lines.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok());
@@ -434,7 +426,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// Creates an input for [`decide`] from a sample message. Fields that the sample lacks are zero.
+/// Creates an input for [`decide`] from a sample message, with zeros for the fields that it lacks.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

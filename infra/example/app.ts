@@ -1,6 +1,5 @@
 /**
- * An app with two functions that share one AsyncRetries construct. The Rust function opens the envelope of a retry. The
- * Python function sees a retry as the event with one extra key.
+ * An app with two functions that share one AsyncRetries construct. Only the Rust function opens a retry's envelope.
  *
  * The functions are built for arm64, or for x86_64 with `-c architecture=x86_64`.
  */
@@ -15,17 +14,14 @@ import { AsyncRetries, EnvelopeStyle, Jitter } from '../src';
 
 const CHECKOUT = path.join(__dirname, '..', '..');
 
-/** A function that fails as its event requests: with `{"fail_times": 3}`, the first three invocations fail. */
+/** A function that fails as often as its event requests. */
 const ORDERS = `
 def handler(event, context):
     attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
     if attempt < event["fail_times"]: raise RuntimeError(f"attempt {attempt} was asked to fail")
 `;
 
-/**
- * Builds this checkout's retry handler, and returns its folder. The CDK uses standard output, so cargo's output goes to
- * standard error.
- */
+/** Builds this checkout's retry handler, and returns its folder. The CDK reserves standard output for itself. */
 function builtHandler(architecture: lambda.Architecture): string {
   const folder = path.join(CHECKOUT, 'target', 'cdk-example');
   const flags = ['--flatten', 'retry-handler', `--${architecture.name.replace('_', '-')}`];

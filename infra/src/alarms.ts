@@ -11,14 +11,11 @@ export interface Watched {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
   readonly handler: RetryHandler;
-  /** The setting `HIDE_UP_TO`: the number of messages that may be hidden at the same time. */
+  /** The setting `HIDE_UP_TO`. */
   readonly hideUpTo: string;
 }
 
-/**
- * The properties that differ from alarm to alarm. By default, an alarm is raised when its metric is 1 or more in one
- * period.
- */
+/** The properties that differ from alarm to alarm. */
 type AlarmProps = Pick<cloudwatch.AlarmProps, 'metric' | 'alarmDescription'> & Partial<cloudwatch.AlarmProps>;
 
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
@@ -33,9 +30,7 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, clo
   return Object.fromEntries(Object.entries(all).map(([id, props]) => [id, completed(id, props)]));
 }
 
-/**
- * Completes an alarm's properties: adds those that all alarms share, and a link to the alarm's section in the runbook.
- */
+/** Adds the properties that all alarms share, and a link to the alarm's section in the runbook. */
 function completed(id: string, { alarmDescription = '', ...props }: AlarmProps): cloudwatch.AlarmProps {
   const section = id.replace(/\B[A-Z]/g, '-$&').toLowerCase();
   return {
@@ -49,7 +44,7 @@ function completed(id: string, { alarmDescription = '', ...props }: AlarmProps):
 }
 
 export interface LogMetrics {
-  /** The number of ERROR lines in the log. Most are about problems that an operator must fix. */
+  /** The number of ERROR lines in the log. */
   readonly needsAnOperator: cloudwatch.IMetric;
   /** The number of dead-lettered records that lack their event's payload. */
   readonly lostPayload: cloudwatch.IMetric;
@@ -81,8 +76,7 @@ function counted(
 }
 
 /**
- * Returns the properties of an alarm that fires when Lambda drops failed events of `fn` because it cannot send them to
- * the retry queue. That queue is in the stack `of`.
+ * Returns the properties of an alarm on events that Lambda drops between `fn` and the retry queue in the stack `of`.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

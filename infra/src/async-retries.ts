@@ -21,24 +21,16 @@ import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 import { type Refusals } from './values';
 
-/**
- * The retry queue's visibility timeout. With this timeout, 1,000 receives take longer than the 14 days for which the
- * queue keeps a message, even if the handler never starts. (Lambda requires only six times the handler's timeout.)
- */
+/** The retry queue's visibility timeout: 1,000 receives take longer than the 14 days for which it keeps a message. */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
-/**
- * The period for which SQS reuses a data key. Each caller causes one KMS call per period, and SQS notices a disabled
- * key within one period.
- */
+/** The period for which SQS reuses a data key, and within which it notices a disabled key. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
  * Durable retries for asynchronous Lambda functions, with exponential backoff and jitter.
  *
- * Creates a retry queue, a dead-letter queue, and the retry handler between them. The handler hides a failed event in
- * the retry queue for a backoff, then invokes the function again. This repeats until the function succeeds or the event
- * is dead-lettered.
+ * Creates a retry queue, a dead-letter queue, and the retry handler between them.
  *
  * @example
  * import { Duration } from 'aws-cdk-lib';
@@ -101,9 +93,7 @@ export class AsyncRetries extends Construct {
    * Retries the failed asynchronous invocations of a function, or of one of its versions or aliases.
    *
    * Allows the retry handler to invoke the function, and the function's role to send to the retry queue. Also makes
-   * Lambda's recursive loop detection allow the function's retries, which form a loop through the queue and the
-   * handler. Once these permissions are deployed, Lambda sends the function's failures to the retry queue. If callers
-   * invoke an alias or a version, attach that instead.
+   * Lambda's recursive loop detection allow the retries. If callers invoke an alias or a version, attach that instead.
    *
    * A function in another stack needs a `functionName`, or a pattern in `targetFunctions` that allows the function. For
    * an imported function, a warning lists the steps that its owner must take.
@@ -138,9 +128,8 @@ export class AsyncRetries extends Construct {
   }
 
   /**
-   * Creates alarms on both queues, on the retry handler, and on each attached function, including functions attached
-   * later. Also saves queries for the handler's log, and creates a dashboard if requested. The repository's page
-   * `docs/alarms.md` explains each alarm and the costs.
+   * Creates alarms on both queues, the retry handler and all attached functions, present and future. Also saves queries
+   * for the handler's log, and creates a dashboard if requested. See the repository's page `docs/alarms.md`.
    *
    * @throws if `monitor` was already called, or the topic is a FIFO topic
    */
@@ -158,17 +147,14 @@ export class AsyncRetries extends Construct {
     }
   }
 
-  /**
-   * The number of failed invocations of attached functions, including retries: the messages sent to the retry queue.
-   * When more than `hideUpTo` messages are waiting, messages that the handler sends again count too.
-   */
+  /** The number of messages sent to the retry queue: failed invocations, and messages that the handler sends again. */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);
   }
 
   /**
-   * The number of events that are hidden until their next retry: the messages in flight in the retry queue. SQS allows
-   * about 120,000. Events beyond `hideUpTo` are delayed: see `queue.metricApproximateNumberOfMessagesDelayed()`.
+   * The number of events hidden until their next retry. Those beyond `hideUpTo` are delayed: see
+   * `queue.metricApproximateNumberOfMessagesDelayed()`.
    */
   metricWaiting(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);

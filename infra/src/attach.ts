@@ -12,8 +12,9 @@ import { literal } from './values';
 /** Options for attaching a function. */
 export interface AttachOptions {
   /**
-   * The maximum time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours.
-   * After that, Comeback retries the event as if the function had failed.
+   * The maximum time for which Lambda keeps an event while the function is throttled; 60 seconds to 6 hours.
+   *
+   * After that, Comeback retries the event.
    *
    * @default Duration.minutes(1)
    */
@@ -27,8 +28,8 @@ export interface AttachOptions {
   readonly onSuccess?: lambda.IDestination;
 
   /**
-   * The retry policy for this function, version or alias only. The policy of a version or alias takes precedence over
-   * that of its function.
+   * The retry policy for this function, version or alias only. The policy of a version or alias overrides its
+   * function's.
    *
    * @default - the policy of the AsyncRetries
    */
@@ -88,7 +89,7 @@ function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   );
 }
 
-/** Allows the function's role to send to the queue. Returns the IAM policy, or undefined if the role is unknown. */
+/** Allows the function's role to send to the queue, or returns undefined if the role is unknown. */
 function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): IDependable | undefined {
   if (role === undefined) {
     return undefined;

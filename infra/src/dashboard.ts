@@ -14,7 +14,7 @@ const LINKS = [
   'or run `comeback status` and `comeback doctor`.',
 ];
 
-/** Creates the dashboard. Alarms added to `alarms` later are shown too. */
+/** Creates the dashboard, which also shows alarms that are added to `alarms` later. */
 export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch.IAlarm[]): void {
   new cloudwatch.Dashboard(scope, 'Dashboard', {
     widgets: [
@@ -97,10 +97,7 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
   ]);
 }
 
-/**
- * Returns a graph of a metric for the region's ten functions with the highest values. The graph may include functions
- * that are not attached, because CloudWatch cannot search by failure destination.
- */
+/** Returns a graph of the ten functions with the highest values. CloudWatch cannot search by failure destination. */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${PERIOD.toSeconds()})`;
   const most = `SORT(REMOVE_EMPTY(${all}), SUM, DESC, 10)`;

@@ -20,7 +20,7 @@ const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::Region': 'eu-west-1',
 };
 
-/** Returns a list: one error message if even the shortest possible environment is too large, otherwise none. */
+/** Returns one error message if even the shortest possible environment is too large, otherwise an empty list. */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
   const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {

@@ -1,9 +1,10 @@
 import { type Duration } from 'aws-cdk-lib';
 
 /**
- * The random distribution of a backoff: the values of the handler's variable `JITTER`. Except with `DECORRELATED`, each
- * backoff has a maximum, called its ceiling. The ceilings follow from `baseBackoff` and `maxBackoff`, or from
- * `backoffs`.
+ * The random distribution of a backoff: the values of the handler's variable `JITTER`.
+ *
+ * A retry's ceiling is its longest possible backoff, except with `DECORRELATED`. Ceilings follow from `baseBackoff`
+ * and `maxBackoff`, or from `backoffs`.
  */
 export enum Jitter {
   /** The backoff is drawn uniformly from the range between one second and the retry's ceiling. */
@@ -12,10 +13,7 @@ export enum Jitter {
   /** The backoff is drawn uniformly from the range between half of the retry's ceiling and the whole ceiling. */
   EQUAL = 'equal',
 
-  /**
-   * The backoff is drawn uniformly from the range between the base backoff and three times the previous backoff, but is
-   * at most `maxBackoff`.
-   */
+  /** The backoff is drawn uniformly between `baseBackoff` and three times the previous backoff, up to `maxBackoff`. */
   DECORRELATED = 'decorrelated',
 
   /** The backoff is not random: it always equals the retry's ceiling. */
@@ -27,19 +25,15 @@ export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
 
-  /**
-   * An object payload gets the metadata as an additional key, `_retry_metadata`. Any other payload is wrapped, as with
-   * `WRAP`.
-   */
+  /** An object gets the additional key `_retry_metadata`; any other payload is wrapped, as with `WRAP`. */
   INLINE = 'inline',
 }
 
 /**
  * The retry policy. Each property corresponds to an environment variable of the retry handler.
  *
- * A function can be attached with its own policy. Properties that this policy does not set are inherited from the
- * `AsyncRetries` construct, with one exception: `backoffs` replaces an inherited `baseBackoff` and `maxBackoff`, and
- * either of these replaces an inherited `backoffs`.
+ * A function attached with its own policy inherits all other properties from the `AsyncRetries` construct. `backoffs`
+ * replaces an inherited `baseBackoff` and `maxBackoff`, and either of these replaces an inherited `backoffs`.
  */
 export interface FunctionPolicy {
   /**
@@ -50,67 +44,66 @@ export interface FunctionPolicy {
   readonly maxAge?: Duration;
 
   /**
-   * The maximum number of retries in one chain; 0 to 10,000.
+   * The maximum number of retries in one chain (a failed event and its retries); 0 to 10,000.
    *
-   * A chain is a failed event and its retries. If Lambda does not respond to a re-invocation, a second chain may start.
-   * If all other properties have their defaults, `maxAge` is reached first, after about 56 retries.
+   * If Lambda does not respond to a re-invocation, a second chain may start. With the other defaults, `maxAge` is
+   * reached after about 56 retries.
    *
    * @default 1000
    */
   readonly maxRetries?: number;
 
   /**
-   * The ceiling for the first backoff; 1 second to `maxBackoff`. The ceiling doubles with each retry.
+   * The ceiling for the first backoff; 1 second to `maxBackoff`. It doubles with each retry.
    *
    * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
   /**
-   * The highest ceiling for a backoff; 1 second to 43,170 seconds. SQS can hide a message for up to 12 hours, which is
-   * 30 seconds more.
+   * The highest ceiling for a backoff; 1 second to 43,170 seconds (30 seconds below SQS's limit for hiding).
    *
    * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
   /**
-   * The ceilings for the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling applies to all further
-   * backoffs. Up to 64 ceilings are allowed. Each ceiling must be from 1 to 43,170 seconds, and at least as long as the
-   * one before it. Cannot be combined with `Jitter.DECORRELATED`.
+   * Up to 64 ceilings for the backoffs, instead of `baseBackoff` and `maxBackoff`. The last ceiling repeats.
+   *
+   * Each ceiling must be 1 to 43,170 seconds, and no shorter than the one before it. Cannot be combined with
+   * `Jitter.DECORRELATED`.
    *
    * @default - they double from `baseBackoff` to `maxBackoff`
    */
   readonly backoffs?: Duration[];
 
   /**
-   * The random distribution that each backoff is drawn from. Except with `Jitter.DECORRELATED`, a backoff is never
-   * longer than the retry's ceiling.
+   * The random distribution that each backoff is drawn from.
    *
    * @default Jitter.FULL
    */
   readonly jitter?: Jitter;
 
   /**
-   * The location of the metadata in a retry's payload. You can change this property while events are waiting, because
-   * the handler finds the metadata in either location.
+   * The location of the metadata in a retry's payload. You can change it while events are waiting.
    *
    * @default EnvelopeStyle.WRAP
    */
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether a function can control its retries through its errors: the message of a `RetryAfter` error sets the time of
-   * the retry, and a `NonRetryable` error prevents further retries.
+   * Whether a function's errors can control its retries: `RetryAfter` sets the time of the retry, and `NonRetryable`
+   * prevents it.
    *
    * @default true
    */
   readonly directives?: boolean;
 
   /**
-   * Globs (`*`, `?`) that are matched against an error's `errorType`. If one matches, the event is dead-lettered
-   * without further retries. Each glob is compared with the whole type, with its class name and with its simple name.
-   * For example, `Refused` and `RefusedException` both match `com.acme.RefusedException`.
+   * Globs (`*`, `?`) of error types that are dead-lettered without further retries.
+   *
+   * Each glob is compared with the whole type, with its class name and with its simple name. For example, `Refused`
+   * and `RefusedException` both match `com.acme.RefusedException`.
    *
    * @default []
    */

@@ -7,7 +7,7 @@ import { type Construct } from 'constructs';
 import { literal } from './values';
 import { type ZipEntry, zipEntry } from './zip';
 
-/** The released package's folder of zip files, one for each architecture. A checkout does not have it. */
+/** The folder with the released package's zip files, one for each architecture; a checkout does not have it. */
 const PACKAGED = path.join(__dirname, '..', 'handler');
 
 /** The file that Lambda starts on its `provided` runtimes. */
@@ -59,8 +59,7 @@ export function packaged(architecture: lambda.Architecture, folder = PACKAGED): 
 /**
  * Returns the code in a folder or zip file.
  *
- * @throws if there is no executable `bootstrap` for this architecture; without one, every invocation of the deployed
- *   function would fail
+ * @throws if there is no executable `bootstrap` for this architecture
  */
 function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
   const found = fs.statSync(bootstrap, { throwIfNoEntry: false });

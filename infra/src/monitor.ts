@@ -11,7 +11,7 @@ import { dashboard } from './dashboard';
 import { unqualified } from './target';
 import { type Refusals } from './values';
 
-/** Options for monitoring: the topic to notify, and the dashboard. */
+/** Options for monitoring with alarms and a dashboard. */
 export interface MonitorOptions {
   /**
    * The SNS standard topic to notify when an alarm is raised or cleared.
@@ -21,7 +21,7 @@ export interface MonitorOptions {
   readonly topic?: sns.ITopic;
 
   /**
-   * Whether to create a dashboard as well. CloudWatch charges a monthly fee for each dashboard.
+   * Whether to create a dashboard as well; CloudWatch charges a monthly fee for it.
    *
    * @default false
    */
@@ -93,9 +93,9 @@ export class Monitor extends Construct {
   }
 
   /**
-   * Watches a function for failures that Lambda could not send to the retry queue. The alarm is created in the
-   * function's stack, which already refers to the stack of the `AsyncRetries` construct. A reference in the other
-   * direction would be circular.
+   * Watches a function for failures that Lambda could not send to the retry queue.
+   *
+   * The alarm belongs to the function's stack, because a reference from the construct's stack would be circular.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);

@@ -4,10 +4,7 @@ import { type FunctionPolicy, VARIABLES } from './function-policy';
 import * as SETTINGS from './settings.json';
 import { isOutside, type Refusals, replaceTokens, shown } from './values';
 
-/**
- * The metrics that the handler publishes: the values of its variable `METRICS`. CloudWatch charges for each metric
- * monthly.
- */
+/** The metrics that the handler publishes: the values of its variable `METRICS`. CloudWatch charges for each metric. */
 export enum HandlerMetrics {
   /** No metrics. */
   OFF = 'off',
@@ -32,28 +29,26 @@ export interface PolicyProps extends FunctionPolicy {
 /** Limits on hidden messages and on the handler's concurrency. */
 export interface WaitingProps {
   /**
-   * The maximum number of messages that are hidden at the same time; 0 to 55,000. The handler sends all other waiting
-   * messages again with a delay.
+   * The maximum number of messages that are hidden at the same time; 0 to 55,000.
    *
-   * Hiding a message costs nothing, but SQS allows only about 120,000 hidden messages per queue. If this property is 0,
-   * every message is sent again.
+   * The handler sends all other waiting messages again with a delay. SQS allows about 120,000 hidden messages per
+   * queue.
    *
    * @default 50_000
    */
   readonly hideUpTo?: number;
 
   /**
-   * Whether to hide all messages, without a limit. Cannot be combined with `hideUpTo`.
+   * Whether to hide all messages without a limit; cannot be combined with `hideUpTo`.
    *
    * @default false
    */
   readonly alwaysHide?: boolean;
 
   /**
-   * The maximum number of concurrent invocations of the retry handler; 2 to 1,000.
+   * The maximum number of concurrent invocations of the retry handler, and of SQS pollers; 2 to 1,000.
    *
-   * This also limits the number of SQS pollers. The limit on hidden messages is shared by all pollers. Do not use
-   * reserved concurrency instead: each time a poller is throttled, the receive counts of its messages rise.
+   * Do not use reserved concurrency instead: throttling a poller raises the receive counts of its messages.
    *
    * @default 10
    */
@@ -63,7 +58,7 @@ export interface WaitingProps {
 /** The default maximum concurrency of the handler and of its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-/** The maximum length of a glob, in characters. An `errorType` in a dead-letter has the same maximum. */
+/** The maximum length of a glob and of a dead-letter's `errorType`, in characters. */
 const LONGEST_GLOB = 256;
 
 const PROPERTIES = {
@@ -129,9 +124,7 @@ export function policyVariables(props: PolicyProps, refusals: Refusals): Record<
   };
 }
 
-/**
- * Returns a function's settings as text for `POLICIES`. `inherited` is the policy of the `AsyncRetries` construct.
- */
+/** Returns a function's settings as text for `POLICIES`. `inherited` is the policy of the `AsyncRetries` construct. */
 export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: Refusals): string {
   const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];
   const given = names.filter((name) => policy[name] !== undefined);
@@ -171,8 +164,9 @@ export function waitingVariables(
 }
 
 /**
- * Converts a whole number, or a duration in whole seconds, to a string. A token stays a token. For any other value,
- * adds an error to `refusals` and returns an empty string.
+ * Converts a whole number, or a duration in whole seconds, to a string; a token stays a token.
+ *
+ * For any other value, adds an error to `refusals` and returns an empty string.
  */
 function whole(
   property: Property,
@@ -236,10 +230,7 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: Refusals): 
   }
 }
 
-/**
- * Returns the value of a property that has a fixed set of choices, or the setting's default if the property is not set.
- * Accepts any unresolved CDK token, because only the handler can check its value.
- */
+/** Returns the value of a property with a fixed set of choices, or the setting's default. */
 function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps, refusals: Refusals): string {
   const { default: unset, choices, range } = SETTINGS[PROPERTIES[property]];
   const value: string = props[property] ?? unset;
@@ -249,10 +240,7 @@ function choice(property: 'jitter' | 'envelope' | 'metrics', props: PolicyProps,
   return value;
 }
 
-/**
- * Returns the problem with a glob, or undefined if the glob is valid. Unresolved CDK tokens in it count as empty
- * strings.
- */
+/** Returns the problem with a glob, or undefined if the glob is valid. Unresolved tokens count as empty strings. */
 function globProblem(glob: string): string | undefined {
   // The handler would split a glob at a comma, and ignore a blank glob.
   if (!Token.isUnresolved(glob) && (glob.includes(',') || glob.trim() === '')) {

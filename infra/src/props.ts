@@ -14,7 +14,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
    *
    * `*` matches any characters. A name without `:QUALIFIER` also allows all versions and aliases of the function. A
    * name refers to a function in this stack's account and region; an ARN is used unchanged. The handler's environment
-   * variables are limited to 4 KB in total, so use patterns to allow a large number of functions.
+   * variables are limited to 4 KB in total.
    *
    * If no function is listed here or attached, the handler leaves every message in the retry queue.
    *
@@ -39,8 +39,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The retry handler's memory size, in MiB; 128 to 10,240.
    *
-   * More memory also means a larger share of a processor. With less memory than the default, ten concurrent TLS
-   * handshakes are slow.
+   * With less than the default, ten concurrent TLS handshakes are slow.
    *
    * @default 256
    */
@@ -61,18 +60,17 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly logRetention?: logs.RetentionDays;
 
   /**
-   * The removal policy of the two queues. It applies when their stack is deleted, or when this construct is removed or
-   * renamed. Each queue may contain events from the last 14 days.
+   * The removal policy of the two queues, for when their stack is deleted or this construct is removed or renamed.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */
   readonly removalPolicy?: RemovalPolicy;
 
   /**
-   * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use it.
+   * The key that encrypts the two queues; it must be in this stack's account and region.
    *
-   * The key must be in this stack's account and region. Before you change the key, read `docs/encryption.md` in the
-   * repository.
+   * The roles of the handler and of attached functions are allowed to use it. Before you change the key, read
+   * `docs/encryption.md` in the repository.
    *
    * @default - a key that SQS manages (SSE-SQS)
    */
@@ -95,7 +93,7 @@ export const LONGEST_RETENTION = Duration.days(14);
 /** SQS's default retention period for a queue, in seconds. */
 const DEFAULT_RETENTION = 345_600;
 
-/** The end of a refusal message: a key in another account works only if the key's policy names every role. */
+/** The end of a message that refuses a key in another account. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
 

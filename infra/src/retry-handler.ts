@@ -114,14 +114,14 @@ export class RetryHandler extends Construct {
     this.policies.set(pattern, settings);
   }
 
-  /** Returns the `POLICIES` variable. Versions and aliases come first, because the first matching entry applies. */
+  /** Returns the `POLICIES` variable, with versions and aliases first, because the first matching entry applies. */
   private policyEntries(): string {
     const isQualified = ([pattern]: [string, string]) => Number(pattern.includes(':'));
     const entries = [...this.policies].sort((one, other) => isQualified(other) - isQualified(one));
     return entries.map(([pattern, settings]) => `${pattern} ${settings}`).join(';');
   }
 
-  /** Allows exactly the calls that the retry handler makes. The queues' own grant methods would allow more. */
+  /** Allows only the calls that the retry handler makes; the queues' own grant methods would allow more. */
   private grant({ queue, deadLetterQueue }: RetryHandlerProps, pauses: string): void {
     const allow = (sid: string, resource: string, service: string, ...calls: string[]) => {
       const actions = calls.map((call) => `${service}:${call}`);
@@ -142,9 +142,9 @@ export class RetryHandler extends Construct {
 }
 
 /**
- * Allows a role to use a queue's encryption key through SQS. Does nothing if the queue has no key.
+ * Allows a role to use a queue's encryption key through SQS, if the queue has one.
  *
- * @throws if this app cannot grant access to the key; without this permission, events would be lost silently
+ * @throws if this app cannot grant access to the key; without it, events would be lost silently
  */
 export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRole): void {
   if (key !== undefined && !key.grant(throughSqs(role), 'kms:GenerateDataKey', 'kms:Decrypt').success) {
@@ -155,8 +155,9 @@ export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRo
 }
 
 /**
- * Wraps a role as a grantee, so that permissions granted to it apply only to requests through SQS. (`key.grant` does
- * not accept conditions.) The value of `kms:ViaService` ends in `amazonaws.com` in all partitions.
+ * Wraps a role so that grants apply only to requests through SQS, because `key.grant` accepts no conditions.
+ *
+ * The value of `kms:ViaService` ends in `amazonaws.com` in all partitions.
  */
 function throughSqs(role: iam.IRole): iam.IGrantable {
   const grantee = Object.create(role) as iam.IRole;

@@ -10,7 +10,7 @@ const NOT_AN_ARN =
 const BLANK = "is blank; it must be a function's name, a pattern of names, or a function ARN";
 
 /**
- * Returns the ARN of a function in this stack's account and region, without making the stack depend on the function.
+ * Returns the ARN of a function in this stack's account and region, without depending on the function.
  *
  * @param name the function's name, or a pattern with `*`
  */
@@ -48,11 +48,7 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
   return new RegExp(`^${literals.join('.*')}$`).test(name);
 }
 
-/**
- * Returns an example of the name that CloudFormation will generate for a function: the stack's name, the logical id,
- * and zeros in place of 12 or 13 random characters. CloudFormation shortens a name that is too long. In this case, only
- * the beginning of the name is known, and `?` stands for the rest.
- */
+/** Returns an example of the name that CloudFormation will generate; `?` stands for what cannot be predicted. */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
     return '?';

@@ -6,12 +6,12 @@ import { allows, functionArn, generatedName } from './target-functions';
 /** The type of the metadata entry that says which `AsyncRetries` construct created an invoke configuration. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
-/** Returns the function that a version or an alias belongs to. A function is returned unchanged. */
+/** Returns the function that a version or an alias belongs to, or the given function itself. */
 export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** Returns the construct to configure for a target. `$LATEST` shares its function's invoke configuration. */
+/** Returns the construct to configure for a target: for `$LATEST`, its function. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
@@ -35,8 +35,7 @@ export function logicalIdOf(resource: CfnElement): string {
 /**
  * Returns the `TARGET_FUNCTIONS` entry that allows every version and alias of a function.
  *
- * If the function is in another stack, that stack refers to this one for the queue's ARN. This stack must therefore not
- * refer to the function.
+ * The entry must not refer to a function in another stack, because that stack already refers to this one.
  *
  * @param entries the `TARGET_FUNCTIONS` entries from the property `targetFunctions`
  * @returns undefined if one of the entries already allows the function
@@ -66,8 +65,7 @@ export function entryFor(fn: lambda.IFunction, stack: Stack, entries: string[]):
 }
 
 /**
- * Returns the pattern for a target's entry in `POLICIES`: the function's name, followed by the qualifier if the target
- * is a version or an alias.
+ * Returns the pattern for a target's entry in `POLICIES`: its function's name, with the qualifier if there is one.
  *
  * @throws if the function is in another stack and has no `functionName`
  */

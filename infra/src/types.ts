@@ -21,10 +21,7 @@ const DURATIONS: Type = [
   'a list of Durations, such as [Duration.seconds(20), Duration.minutes(5)]',
 ];
 
-/**
- * The types of a policy's properties, used to check values passed from plain JavaScript. Enums are left out, because
- * `choice` checks their values.
- */
+/** The types of a policy's properties, except for enums, which `choice` checks. */
 export const FUNCTION_POLICY: Readonly<Record<Exclude<keyof FunctionPolicy, 'jitter' | 'envelope'>, Type>> = {
   maxAge: DURATION,
   maxRetries: NUMBER,
@@ -70,10 +67,7 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
   dashboard: BOOLEAN,
 };
 
-/**
- * Adds an error to `refusals` for each value in `given` that has the wrong type. Returns `given` with undefined in
- * place of these values, so that the others can still be checked.
- */
+/** Returns `given` without values of the wrong type, and adds an error to `refusals` for each of them. */
 export function wellTyped<T extends object>(
   given: T,
   types: Readonly<Partial<Record<keyof T, Type>>>,
@@ -93,10 +87,7 @@ export function checkIsFunction(target: lambda.IFunction): void {
   }
 }
 
-/**
- * Returns a function that checks whether a value has this member. The value's class is not checked, because an app may
- * contain several copies of a library.
- */
+/** Returns a function that checks for a member instead of a class, because an app may contain a library twice. */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;
 }

@@ -2,17 +2,13 @@ import { inspect } from 'node:util';
 import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
-/**
- * The reasons for refusing properties, one line for each property. A property is refused if the handler would refuse it
- * at startup, or if a deployment with it could not work. Each check adds its own lines, so that one error names all
- * refused properties.
- */
+/** The reasons for refusing properties, one line for each property, so that one error can name them all. */
 export type Refusals = string[];
 
 /** The placeholder in messages for a value that is known only at deployment. */
 const UNKNOWN = '…';
 
-/** The maximum length of a value in an error message; a longer value is truncated. No function ARN is longer. */
+/** The maximum length of a value in an error message. No function ARN is longer. */
 const LONGEST_SHOWN = 256;
 
 export function shown(value: unknown): string {
@@ -28,7 +24,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** Replaces each CDK token in a string with `…`, for use in a message. Unlike `shown`, it does not add quotes. */
+/** Replaces each CDK token in a string with `…`, without adding quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }
@@ -41,10 +37,7 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/**
- * Returns true if a number is out of range. Returns false for a token, and for an empty string, which stands for a
- * value that has already been refused.
- */
+/** Returns true if a number is out of range; false for a token, or for the empty string of a refused value. */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 
-/** The "version made by" numbers of the systems that store Unix permissions: Unix and macOS. */
+/** The "version made by" numbers of Unix and macOS, which store Unix permissions. */
 const UNIX_HOSTS = [3, 19];
 
 const STORED = 0;

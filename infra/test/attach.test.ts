@@ -54,7 +54,7 @@ function invocable(retries: AsyncRetries): unknown {
   return (statement as { Resource: unknown }).Resource;
 }
 
-/** Returns the logical ids on which an invoke configuration depends: the handler, its role and the role's policy. */
+/** Returns the logical ids of the handler, its role and the role's policy. */
 function handlersParts(retries: AsyncRetries): string[] {
   const role = retries.handler.role as IConstruct;
   return [retries.handler, role, role.node.findChild('DefaultPolicy')].map(logicalId);

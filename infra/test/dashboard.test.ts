@@ -4,10 +4,7 @@ import { expect, test } from 'vitest';
 import { type AsyncRetriesProps } from '../src';
 import { newFunction, resources, withOne } from './support';
 
-/**
- * A schema for a dashboard's body. AWS does not publish one, so this is based on CloudWatch's API reference
- * ("Dashboard Body Structure and Syntax"). The test rejects everything that is not listed here.
- */
+/** A schema for a dashboard's body, from CloudWatch's API reference ("Dashboard Body Structure and Syntax"). */
 const WIDGETS: Record<string, Record<string, (value: unknown) => boolean>> = {
   text: { markdown: isText, background: oneOf('solid', 'transparent') },
   alarm: { alarms: (value) => listOf(isText)(value) && within(value, 1, 100), title: isText },

@@ -38,10 +38,7 @@ function elf(machine: number): Buffer {
   return header;
 }
 
-/**
- * A program that zips files. Like some zip programs, it adds an extra field and a comment to each entry. It takes the
- * compression method and the creating system as numbers defined by the zip format.
- */
+/** A program that zips files, with an extra field and a comment for each entry, as some zip programs do. */
 const ZIP = `
 import os, sys, zipfile
 with zipfile.ZipFile(sys.argv[1], "w") as archive:

@@ -13,10 +13,7 @@ function run(command: string, args: string[]): string {
   return execFileSync(command, args, { cwd: app, encoding: 'utf8', stdio: 'pipe' });
 }
 
-/**
- * A program that writes a zip file containing a fake retry handler. The tests use that file in place of the zip file
- * from `make dist`.
- */
+/** A program that writes a zip file with a fake retry handler. */
 const ZIP = `
 import sys, zipfile
 entry = zipfile.ZipInfo("bootstrap")

@@ -122,10 +122,7 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/**
- * Lists the differences between the SAM template and the construct's template. For an intended difference, lists its
- * key from `INTENDED`.
- */
+/** Lists the differences between two templates; for an intended difference, its key from `INTENDED`. */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;
@@ -135,10 +132,7 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
   return [...new Set(all)].sort();
 }
 
-/**
- * Builds a stack that corresponds to the template with its example target. Calls `monitor` once for each item of
- * `monitored`. Returns the stack's resources.
- */
+/** Returns the resources of a stack with the example target and the monitors in `monitored`. */
 function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
   const { stack, retries } = withOne(props);
   for (const options of monitored) {

@@ -25,18 +25,13 @@ interface Refused {
   readonly refusals: string[];
 }
 
-/**
- * The golden file's settings, some accepted and some refused. The retry handler and template.yaml are tested against
- * the same file.
- */
+/** The accepted and refused settings that the retry handler and template.yaml are also tested with. */
 const golden = JSON.parse(
   fs.readFileSync(path.join(REPOSITORY, 'tests', 'golden', 'refusals.json'), 'utf8'),
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/**
- * Converts numeric text to a number. Other text is unchanged, because a caller in plain JavaScript could pass it.
- */
+/** Converts numeric text to a number; a caller in plain JavaScript could pass any other text. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
@@ -70,9 +65,7 @@ function entries({ POLICIES = '' }: Variables): string[][] {
 const isAttachable = (variables: Variables) =>
   entries(variables).every(([name = '']) => /^[\w-]*$/.test(name));
 
-/**
- * Converts a refusal by the handler to the construct's wording: the property's name, with the variable in brackets.
- */
+/** Converts a refusal by the handler to the construct's wording: the property's name, with the variable in brackets. */
 function worded(refusal: string): string {
   const [entry, name = ''] = /^POLICIES entry "([\w-]+) .*?" is refused: /.exec(refusal) ?? [];
   if (entry !== undefined) {

@@ -13,10 +13,7 @@ interface Two {
   readonly orders: lambda.Function;
 }
 
-/**
- * Creates an `AsyncRetries` construct in one stack and a function in another. `first` determines which of the two is
- * created first.
- */
+/** Creates an `AsyncRetries` construct in one stack and a function in another; `first` says which to create first. */
 function two(
   first: 'retries' | 'function',
   props: AsyncRetriesProps,

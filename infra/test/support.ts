@@ -75,10 +75,7 @@ export function resource(construct: IConstruct): Resource {
   return found;
 }
 
-/**
- * Returns the logical id of a construct's resource. Call this only when the app is complete, because a version's id
- * depends on its function.
- */
+/** Returns the logical id of a construct's resource. Call this only when the app is complete. */
 export function logicalId(construct: IConstruct): string {
   const { defaultChild } = construct.node;
   return Stack.of(construct).resolve((defaultChild as CfnElement).logicalId) as string;

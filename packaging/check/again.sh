@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# Builds the release again from a copy of the sources, in another folder and with different file modes. Every file must
-# be identical in both builds.
+# Checks that the release built from a copy of the sources, in another folder and with other file modes, is identical.
 set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# Copies all files that git tracks or would add. The group may write to the copies, as is usual on a machine where
-# each user has a private group.
+# Copies all files that git tracks or would add, and lets the group write to them.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"

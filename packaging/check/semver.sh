@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `make semver`: checks that the libraries stay compatible with the previous release. Before 1.0, a new minor version
-# may break compatibility, and cargo-semver-checks allows that.
+# `make semver`: checks that the libraries are as compatible with the previous release as their versions promise.
 set -euo pipefail
 release=$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) || {
     echo "no release before this one, so nothing to keep"

@@ -97,7 +97,6 @@ class Release(unittest.TestCase):
     def test_licences_come_from_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # The binaries contain C code from musl, from the command's allocator, and from the elliptic-curve code used
-        # for TLS. These are its copyright holders.
+        # The copyright holders of the C code in the binaries: musl, the allocator, and elliptic curves for TLS.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

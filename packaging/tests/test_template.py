@@ -14,8 +14,7 @@ HANDLER = ("Resources", "RetryHandler")
 EXAMPLE = ("Resources", "ExampleTarget")
 GROUP = ("Metadata", "AWS::CloudFormation::Interface", "ParameterGroups", 4, "Parameters")
 
-# Limits for members of the template's metadata: a maximum length and a pattern. Source: "AWS SAM template Metadata
-# section properties".
+# The maximum length and the pattern of metadata members ("AWS SAM template Metadata section properties").
 ACCEPTED = {
     "Name": (140, r"\A[a-zA-Z0-9-]+\Z"),
     "Description": (256, "."),

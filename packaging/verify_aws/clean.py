@@ -4,9 +4,7 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# The maximum number of rounds. Each round lists a run's resources and deletes them. One round is not enough, because
-# AWS may still list a resource for a short time after its deletion (an SQS queue for a minute). A new resource may be
-# missing from the list at first, but deleting the stack takes long enough for it to appear.
+# The maximum number of rounds: AWS may still list a resource after its deletion (an SQS queue for a minute).
 ROUNDS = 20
 BETWEEN = 5
 

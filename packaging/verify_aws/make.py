@@ -61,7 +61,7 @@ def function(run, name, code="target", timeout=10, **settings):
         "Tags": run.tags,
         **settings,
     }
-    # A new role takes seconds to reach every region. Until then, Lambda cannot assume it.
+    # For the first few seconds, Lambda cannot assume a new role.
     run.until(f"function {name}", 120, lambda: unless_too_early(lambda: run.account.functions.create_function(**request)))
     run.account.functions.get_waiter("function_active_v2").wait(FunctionName=request["FunctionName"])
     run.account.functions.put_function_recursion_config(FunctionName=request["FunctionName"], RecursiveLoop="Allow")

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "dist" / "comeback.yaml"
 CONFIG = Path(__file__).resolve().parent / "samconfig.toml"
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
-# More rounds than the 16 that Lambda allows before it stops a loop. The retries are a second apart.
+# More than the 16 rounds after which Lambda stops a loop.
 RETRIES = 20
 
 
@@ -59,8 +59,7 @@ def called(run, *command):
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
         printed = printed_by(run, process)
-    # Ctrl-C in a terminal stops not only this script but also the command that it runs. The command's exit code then
-    # does not count as a failure.
+    # Ctrl-C in a terminal also stops the command; its exit code is then ignored.
     run.go_on()
     if process.returncode:
         raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 
-# The signals that stop a run. They come from Ctrl-C, from `kill`, and from closing the terminal.
+# The signals that stop a run: from Ctrl-C, from `kill`, and from closing the terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

@@ -1,2 +1,3 @@
-//! Tests that misuse of `comeback-backoff`, above all of its macro `ladder!`, does not compile: see `tests/misuse.rs`.
-//! The tests have their own package, because `trybuild` builds all dependencies of its package a second time.
+//! Tests that misuse of `comeback-backoff`, above all of `ladder!`, does not compile.
+//!
+//! The tests have their own package, because `trybuild` builds a package's dependencies a second time.

@@ -15,8 +15,7 @@ EVERYTHING = "ui"
 # Calls that need no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions that docs/operate.md may list although no call in the tests uses them. Each value is the condition under
-# which a command needs the permission.
+# Permissions that docs/operate.md may list although the tests do not use them, and when a command needs them.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",
@@ -69,8 +68,7 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # If the stack's name is long, the end of the queue's name is cut off. The name then does not show which of
-            # the two queues it is, so both are returned.
+            # The end of a long queue name is cut off, and only the end tells the two queues apart.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)

@@ -14,7 +14,7 @@ CLOUDWATCH = DOCS + "AmazonCloudWatch/latest/"
 LAMBDA = DOCS + "lambda/latest/"
 
 MESSAGE_BYTES = 1_048_576
-# Characters that XML 1.0 allows. SQS refuses a message with any other character.
+# Characters that XML 1.0 allows; SQS refuses all others.
 CHARACTERS = regex.compile("[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 NUMBER = re.compile(r"-?(\d{1,38}|\d*\.\d+)([eE][+-]?\d+)?")
 

@@ -23,18 +23,17 @@ KEY = f"arn:aws:kms:{PLACE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 VIA_SQS = {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}
 VIA_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
 
-# Functions for the handler to retry: nearly as many as fit into its environment variables.
+# Functions to retry: nearly as many as fit into the handler's environment variables.
 TARGETS = [FUNCTION + name for name in ("orders", "billing:live", "export-*", *(f"f-{number}" for number in range(45)))]
 
-# Template parameters for each checked role. `infra/test/roles.ts` writes the construct's templates for the same roles.
+# Template parameters for each checked role; `infra/test/roles.ts` has the same roles for the construct.
 SETS = {
     "as it ships": {},
     "with a key and many functions": {"KmsKeyArn": KEY, "TargetFunctions": ",".join(TARGETS)},
     "without a function": {"Example": "no"},
 }
 
-# Maps a call to its IAM action, if their names differ. A batch call needs the action for a single message, and every
-# kind of invocation needs `lambda:InvokeFunction`.
+# The IAM action for each call that needs an action with another name.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
@@ -42,9 +41,9 @@ ACTIONS = {
     "lambda:Invoke": "lambda:InvokeFunction",
 }
 
-# Actions that AWS services perform with the handler's role: Lambda runs the event source mapping and writes the log,
-# and SQS uses the key. (AWS Lambda Developer Guide, "Creating and configuring an Amazon SQS event source mapping";
-# "Sending Lambda function logs to CloudWatch Logs"; Amazon SQS Developer Guide, "Key management".)
+# Actions that AWS services perform with the handler's role. Sources: AWS Lambda Developer Guide, "Creating and
+# configuring an Amazon SQS event source mapping" and "Sending Lambda function logs to CloudWatch Logs"; Amazon SQS
+# Developer Guide, "Key management".
 FOR_THE_HANDLER = {
     ("sqs:ReceiveMessage", "retry queue"),
     ("sqs:DeleteMessage", "retry queue"),
@@ -171,8 +170,7 @@ def allows(policies: list[IAMPolicy], action: str, resource: str, kind: str) -> 
 def grants(policy: dict) -> Iterator[tuple[str, str]]:
     for statement in policy["Statement"]:
         for action in listed(statement["Action"]):
-            # The template lists each ARN a second time with `:*` appended. If the ARN already has a qualifier, the
-            # second form matches no function and is skipped here.
+            # The template also lists each ARN with `:*`, which matches nothing after a qualifier.
             resources = [it for it in listed(statement["Resource"]) if it.count(":") < 8 or "function" not in it]
             yield from ((action, resource) for resource in resources)
 

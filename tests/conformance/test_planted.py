@@ -64,8 +64,7 @@ VALID = {
     },
 }
 
-# For each case: the operation, the path to a value in the operation's parameters, the value to plant there (None
-# removes the old value), and the expected message.
+# Cases: an operation, the path to one of its parameters, a value for it (None to remove it), and the message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),
     ("sqs:SendMessageBatch", "Entries", [ENTRY] * 2, "the ids of a batch repeat"),

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# `make bench-handler`: measures the handler and an empty function, both built with the release profile for this
-# machine's architecture. To measure the Python handler from the article that docs/migrating.md names, copy it to
-# article/article.py. To compare with an earlier commit, set BEFORE, for example to v0.1.0.
+# `make bench-handler`: measures the handler and an empty function.
+#
+# To measure the Python handler from the article in docs/migrating.md, copy it to article/article.py. To compare with
+# an earlier commit, set BEFORE, for example to v0.1.0.
 set -euo pipefail
 machine=$(uname -m)
 case $machine in aarch64) machine=arm64 ;; x86_64) machine=x86-64 ;; esac

@@ -21,7 +21,7 @@ SCRATCH = ROOT / "target" / "mutation"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".tools", "target", "node_modules", "cdk.out", ".aws-sam", "out", "corpus", "artifacts"
 )
-# Test suites, the cheapest first. A suite runs for a bug only if all suites before it miss the bug.
+# Test suites, the cheapest first. A suite runs only for bugs that all suites before it miss.
 SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
@@ -43,8 +43,7 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # The copies get new modification times. With the original times, cargo would reuse an earlier run's build, which
-    # contains a planted bug.
+    # With the original modification times, cargo would reuse a build that contains a planted bug.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
     if failed:
@@ -93,8 +92,7 @@ def failed_tests(tree, suite):
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Debug information is off, unlike in the checkout, so cargo never mistakes a build with a planted bug for one of
-    # the checkout's own. The dependencies never have debug information, so they are not rebuilt.
+    # Without debug information, cargo never mistakes a build with a planted bug for one of the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -20,8 +20,7 @@ CLIENTS = Path(__file__).resolve().parents[2] / "clients"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}, "messageAttributes": {}, "eventSourceARN": QUEUE}
 
-# Each program prints four durations: the time that it takes to load and create a consumer, to handle a batch that
-# succeeds, to handle the first batch that fails, and to handle the next batch that fails.
+# Each program prints the time to create a consumer, and to handle a success, a first failure and a second failure.
 PYTHON = """
 import sys, time
 from types import SimpleNamespace
@@ -90,7 +89,7 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # -B stops Python from writing bytecode files. On Lambda, they exist only if the function's package has them.
+    # -B stops Python from writing bytecode files, which a function's package on Lambda may not have.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

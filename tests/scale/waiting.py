@@ -59,8 +59,7 @@ def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_
         row("the console's first page", lines, seconds, console.megabytes())
         page, seconds_of_list = console.page("/waiting")
         row("its page of waiting events", 100, seconds_of_list, console.megabytes())
-        # After six seconds, the log lines that the console has read are out of date, so the console reads the log again
-        # in the background.
+        # After six seconds, the console considers its log lines out of date and reads the log again.
         time.sleep(6)
         _, seconds_of_next = console.page(link(page, "next"))
         row("the next page", 100, seconds_of_next, console.megabytes())

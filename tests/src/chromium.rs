@@ -1,6 +1,6 @@
-//! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`): each message is
-//! JSON, terminated by a NUL byte. This needs no port, and no crate other than serde_json. The existing crates use
-//! WebSocket. They take a minute to compile, because they generate code for the whole protocol.
+//! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`).
+//!
+//! Each message is JSON, terminated by a NUL byte. The existing crates use WebSocket and take a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Chromium's command-line flags. Several turn off requests and log messages that do not come from the page.
+/// Chromium's command-line flags. Several stop requests and log messages that do not come from the page.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// A running Chromium. DevTools commands go to its current tab. Dropping this value closes the browser.
+/// A running Chromium, which exits when this value is dropped. DevTools commands go to its current tab.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// The tab that receives the DevTools commands. `None` before the first tab is opened.
+    /// The tab that receives the DevTools commands, or `None` before the first tab is opened.
     tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
@@ -147,8 +147,9 @@ impl Chromium {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
-    /// Evaluates a JavaScript expression in the current tab, and awaits the result if it is a promise. Fails if the
-    /// expression throws, or if the tab navigates away from the page.
+    /// Evaluates a JavaScript expression in the current tab, and awaits a promise.
+    ///
+    /// Fails if the expression throws, or if the tab leaves the page.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut result = self.try_call("Runtime.evaluate", params)?;
@@ -203,8 +204,7 @@ impl Chromium {
         of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message from the browser. Returns the message if it is a response to a command. If it is an event,
-    /// stores it and returns `None`.
+    /// Waits for a message from the browser. Returns a command's response; stores an event and returns `None`.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {

@@ -13,8 +13,7 @@ use crate::stack::ARCHITECTURE;
 
 const SAMPLE: &str = "events/target-not-allowed.json";
 
-/// Runs a retry handler under AWS's Runtime Interface Emulator (part of the SAM CLI), sends it a sample event, and
-/// checks the response. `name` is the name of the scratch folder.
+/// Checks a retry handler's response to a sample event under AWS's Runtime Interface Emulator.
 pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, name: &str) {
     let directory = scratch(name);
     let emulator = directory.join("aws-lambda-rie");

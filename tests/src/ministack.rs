@@ -17,15 +17,13 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// Region that the tests use. In some other regions, AWS CLI 1 uses a special SQS endpoint and ignores
-/// `AWS_ENDPOINT_URL`.
+/// Region that the tests use, because in some others, AWS CLI 1 ignores `AWS_ENDPOINT_URL` for SQS.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.
 const KEY: &str = "test";
 
-/// Command that starts MiniStack. It names the Python interpreter in MiniStack's virtual environment, because another
-/// one may come first on `PATH`.
+/// Command that starts MiniStack with the Python interpreter from its virtual environment.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
 /// A MiniStack server on a free loopback port, with a shell and SDK clients that use it.
@@ -35,7 +33,7 @@ pub struct MiniStack {
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// Speed of the server's clock: 60 if it runs 60 times as fast as real time.
+    /// Speed of the server's clock, relative to real time.
     pub(crate) speed: u32,
     /// The built template, which refers to the uploaded code. Empty until a stack is first deployed to this server.
     pub(crate) packaged: OnceCell<Result<String, String>>,
@@ -50,14 +48,14 @@ pub struct MiniStack {
 }
 
 impl MiniStack {
-    /// Starts a server and waits until it is healthy. `name` is the name of the server's scratch folder.
+    /// Starts a server and waits until it is healthy. `name` is the name of its scratch folder.
     pub async fn start(name: &str) -> Result<Self, String> {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server. Its clock and its functions' clocks run `speed` times as fast as real time: at 60, a visibility
-    /// timeout of a minute takes a second. The server's event source mappings still look for visible messages once per
-    /// real second.
+    /// Starts a server, with its clock and its functions' clocks `speed` times as fast as real time.
+    ///
+    /// The event source mappings still look for visible messages once per real second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
@@ -141,8 +139,7 @@ impl MiniStack {
         &self.config
     }
 
-    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock. On a fast clock,
-    /// this exceeds Lambda's maximum, but MiniStack accepts it.
+    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -209,8 +206,10 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// Socket name of a server that runs AWS CLI commands for all tests in this process. Without the server, each command
-/// would use half a second of processor time to start. The server's log goes to the first caller's `directory`.
+/// Returns the socket name of a server that runs AWS CLI commands for all tests in this process.
+///
+/// Without it, each command would take half a second of processor time to start. It logs to the first caller's
+/// `directory`.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
@@ -243,8 +242,7 @@ pub struct DeadLetter {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Waits for a matching message in a dead-letter queue and returns it. Reads at most ten messages at a time, and leaves
-/// all of them visible.
+/// Waits for a matching message in a dead-letter queue, and leaves all messages visible.
 pub async fn dead_letter(
     ministack: &MiniStack,
     queue_url: &str,

@@ -52,8 +52,7 @@ impl Operator {
         Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
-    /// An operator with all permissions. Its `comeback` command runs on the server's clock, which may be faster than
-    /// real time.
+    /// An operator with all permissions, whose `comeback` command runs on the server's clock.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
@@ -85,9 +84,9 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. If a request's signature has expired on arrival, runs the
-    /// command again, at most twice. A signature is valid for five minutes, which is five seconds of real time on a
-    /// fast clock.
+    /// Runs `comeback` with these arguments, in shell syntax, and up to twice more if its signature has expired.
+    ///
+    /// A signature is valid for five minutes, which is five seconds of real time on a fast clock.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -106,7 +105,7 @@ impl Operator {
         }
     }
 
-    /// The shell that `comeback` runs in. Its variable `$COMEBACK` holds the command.
+    /// The shell that `comeback` runs in, with the command in `$COMEBACK`.
     pub fn shell(&self) -> &Shell {
         &self.0
     }
@@ -121,8 +120,7 @@ async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKe
     made.expect("IAM creates the key").access_key.expect("it answers with the key")
 }
 
-/// Builds `comeback` and returns its path. Each process builds it only once, because cargo takes a second even if there
-/// is nothing to build.
+/// Builds `comeback` once per process and returns its path.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND
@@ -135,8 +133,7 @@ impl Ran {
         self.stdout
     }
 
-    /// Asserts that the command exited with `code`, and that the JSON object on standard output has the members that
-    /// `docs/json.md` lists for the command. Returns the object.
+    /// Returns the printed JSON object, after asserting the exit code and the members that `docs/json.md` lists.
     pub fn json(self, code: i32) -> serde_json::Value {
         let documented = members(&self.arguments);
         let stdout = self.ended(code);
@@ -152,8 +149,7 @@ impl Ran {
 /// Members of every JSON object that a command on a deployment prints.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Returns the members of the JSON object that a command prints, as the tables in `docs/json.md` list them. If several
-/// rows match, the one with the longest command applies.
+/// Returns the members of the JSON object that a command prints, from the tables in `docs/json.md`.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =
@@ -166,8 +162,7 @@ fn members(arguments: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).chain(HEAD).map(ToOwned::to_owned).collect()
 }
 
-/// Returns an IAM policy for a command, with the permissions that the table in `docs/operate.md` lists for that command
-/// and for "every command".
+/// Returns an IAM policy with the permissions in `docs/operate.md` for this command and for "every command".
 fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     let page = pages::read(PAGE);
     let rows = page.lines().filter_map(|line| {

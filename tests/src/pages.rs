@@ -11,7 +11,7 @@ pub struct Block {
     pub text: String,
 }
 
-/// Paths to all documentation pages: `README.md` and each of `docs/*.md`.
+/// Paths to all documentation pages.
 pub fn all() -> Vec<String> {
     let entries = std::fs::read_dir(root().join("docs")).expect("docs/ is a directory");
     let names =

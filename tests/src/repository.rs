@@ -13,8 +13,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
 }
 
-/// Creates an empty folder with this name under `target/end-to-end` for a test's files. Replaces any older folder of
-/// that name.
+/// Creates an empty folder for a test's files, in place of any older one with this name.
 pub fn scratch(name: &str) -> PathBuf {
     let directory = root().join("target").join("end-to-end").join(name);
     if directory.exists() {
@@ -24,8 +23,9 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// Builds `comeback` with the cargo command that also builds the tests, and returns the program's path. A plain
-/// `cargo build` would leave out features that dev-dependencies enable, and would rebuild most dependencies.
+/// Builds `comeback` and returns the program's path.
+///
+/// A plain `cargo build` would leave out features of dev-dependencies, and would rebuild most dependencies.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
@@ -42,8 +42,7 @@ pub(crate) fn built_program(name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// Removes the variables that cargo sets for tests from the environment of a command that runs cargo. The build script
-/// of `ring` depends on them: if they were passed on, `ring` and everything that uses it would be rebuilt.
+/// Removes the variables that cargo sets for tests, because they make cargo rebuild `ring` and its dependents.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

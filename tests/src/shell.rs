@@ -64,7 +64,7 @@ impl Shell {
         )
     }
 
-    /// Runs a script to completion and returns its standard output. Fails if the script fails.
+    /// Runs a script to completion and returns its standard output.
     pub fn run(&self, script: &str) -> Result<String, String> {
         let output = self.output(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -85,7 +85,7 @@ impl Shell {
             .expect("the operating system has a shell")
     }
 
-    /// Starts a script that runs until the [`Background`] is dropped. Its output goes to the file `log`.
+    /// Starts a script that runs until the [`Background`] is dropped, with its output in the file `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
         // The wrapper ends the script's whole process group when its standard input closes. The kernel closes it even
         // if the test is killed. Only the wrapper traps TERM, so TERM ends every other process in the group.
@@ -145,12 +145,10 @@ impl Drop for Background {
     }
 }
 
-/// The longest time that a test waits for anything. Passing tests wait much less. The limit is this high because, on a
-/// busy machine, the handler may treat a slow call as lost. The event may then be retried up to two minutes of real
-/// time later, even on a fast clock.
+/// The longest time that a test waits for anything; a slow call on a busy machine may cost two minutes.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Calls `ask` every 100 ms until it returns a value. Panics after [`PATIENCE`].
+/// Calls `ask` every 100 ms until it returns a value, and panics after [`PATIENCE`].
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
     answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
@@ -168,8 +166,7 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 
 /// A loopback port that no program listens on, and that no earlier call in this process returned.
 ///
-/// The port is below the range from which systems assign ports to clients (32768 and up on Linux), so no outgoing
-/// connection can take it before the caller starts a server on it.
+/// It is below the ports that systems assign to clients (32768 and up on Linux), so no connection can take it.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_this_process = (std::process::id() % 200) as u16 * 100;
@@ -181,8 +178,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Sends one HTTP request to a server on this machine and returns the response's body. Uses HTTP/1.0, where closing the
-/// connection ends the response.
+/// Sends one HTTP/1.0 request to a server on this machine and returns the response's body.
 pub fn request(method: &str, port: u16, path: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;

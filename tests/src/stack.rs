@@ -13,16 +13,16 @@ use crate::pages;
 use crate::repository::root;
 use crate::shell::{Shell, eventually};
 
-/// This machine's architecture, as the template names it. Only functions built for this architecture run here.
+/// This machine's architecture, as the template names it.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
 
 /// Folder that `sam build` writes to by default.
 pub const SAMS_OWN: &str = ".aws-sam/build";
 static BUILT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Builds the functions that the shipped `template.yaml` defines, for this machine's architecture. Each test program
-/// needs its own `folder`, because a build must not change the files that another program is reading. Builds run one at
-/// a time, because cargo-lambda moves the executables that it builds.
+/// Builds the functions of the shipped `template.yaml` for this machine's architecture.
+///
+/// Each test program needs its own `folder`, because a build must not change files that another program is reading.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     let shell = shell.clone().with("LOCK", build_lock()).with("FOLDER", folder);
     let parameters = format!("Architecture={ARCHITECTURE}");
@@ -33,6 +33,7 @@ pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// File that serializes builds, because cargo-lambda moves the executables that it builds.
 fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
@@ -43,8 +44,7 @@ pub(crate) fn built() -> &'static Path {
 }
 
 impl MiniStack {
-    /// Runs `sam deploy` in the shell's folder, as the documentation does. The output of [`build`] must be in
-    /// `.aws-sam/build`, where the SAM CLI looks by default.
+    /// Runs `sam deploy` in the shell's folder, with the output of [`build`] in `.aws-sam/build`.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
@@ -52,9 +52,9 @@ impl MiniStack {
         self.stack(name).await
     }
 
-    /// Deploys what [`build`] wrote, without the SAM CLI, which would take ten seconds of processor time. The code is
-    /// uploaded only once per server. `parameters` looks like `MaxRetries=2 Jitter=none`. A value may contain tabs, but
-    /// no spaces.
+    /// Deploys what [`build`] wrote, without the SAM CLI, which would take ten seconds of processor time.
+    ///
+    /// `parameters` looks like `MaxRetries=2 Jitter=none`; a value may contain tabs, but no spaces.
     pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
         let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
         let parameter = |given: &str| {
@@ -100,9 +100,7 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Describes a deployed stack. On a server that runs in real time, also lowers the retry queue's visibility
-    /// timeout to ten seconds, because a test cannot wait for the 1,230 s that the template sets. The timeout applies
-    /// to messages that the handler does not hide.
+    /// Describes a deployed stack. On a real-time server, lowers the retry queue's visibility timeout to ten seconds.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -151,12 +149,12 @@ impl Stack {
         &self.name
     }
 
-    /// The value of one of the stack's outputs. Panics if the stack does not have this output.
+    /// The value of one of the stack's outputs. Panics if there is none.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
 
-    /// Returns true if the stack has this output. Some outputs depend on the stack's parameters.
+    /// Returns true if the stack, with its parameters, has this output.
     pub fn has_output(&self, key: &str) -> bool {
         self.outputs.contains_key(key)
     }
@@ -172,8 +170,7 @@ impl Stack {
     }
 }
 
-/// Deploys queues and a handler without CloudFormation. The handler is allowed to retry the function `invoices`.
-/// Returns the retry queue's ARN.
+/// Deploys queues, and a handler that may retry `invoices`, without CloudFormation. Returns the retry queue's ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     let shell = ministack.shell().with("LOCK", build_lock());
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
@@ -195,8 +192,7 @@ pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     retry_queue_arn.to_owned()
 }
 
-/// Deploys the example app with the script in `docs/deploy-cdk.md`, for this machine's architecture. The CDK writes its
-/// templates to `output`.
+/// Deploys the example app with the script in `docs/deploy-cdk.md`, which writes the CDK's templates to `output`.
 pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
     // The CDK's CLI also reads options from environment variables named `CDK_…`.
     let shell = ministack

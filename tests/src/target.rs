@@ -10,14 +10,12 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Creates a Python function that knows nothing about Comeback (`tests/targets/plain_target.py`). It logs each event
-/// that it receives to `/aws/lambda/{name}`.
+/// Creates a Python function that logs each event to `/aws/lambda/{name}` (`tests/targets/plain_target.py`).
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
 
-/// Creates a Python function that fails while a file exists, and records each invocation in another file. Each event
-/// names both files (`tests/targets/outage_target.py`).
+/// Creates a function that fails while a file exists, and records its invocations in another; each event names both.
 pub async fn outage_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "outage_target").await;
 }
@@ -40,8 +38,7 @@ pub async fn example_target(ministack: &MiniStack, name: &str) {
     create_from_file(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
-/// Creates a function that appends each batch's event to the file `batches`, reads a JSON list of ids from the pipe
-/// `answers`, and reports these ids as failed (`tests/targets/answering_target.py`).
+/// Creates a function that records its batches in `batches`, and reports the ids from the pipe `answers` as failed.
 pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
     let file = root().join("tests/targets/answering_target.py");
     let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
@@ -52,7 +49,7 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
     create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
 }
 
-/// A consumer's language. A consumer receives messages directly from an SQS queue, as in docs/consumer.md.
+/// The language of a consumer, which receives messages directly from an SQS queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
     /// The function in `tests/targets/sqs_consumer.py`.
@@ -85,7 +82,7 @@ impl Consumer {
     }
 }
 
-/// Creates a function that receives messages directly from an SQS queue. `permissions` is its role's policy.
+/// Creates a function that receives messages directly from an SQS queue, in a role with the policy `permissions`.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,

@@ -1,5 +1,4 @@
-//! Browser tests of the report that `comeback simulate --report` writes, in wide and narrow viewports, and in light
-//! and dark colours.
+//! Browser tests of the report that `comeback simulate --report` writes, in two widths and colour schemes.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the
 //! README and in docs/simulate.md.
@@ -66,7 +65,7 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// Returns the browser that all tests share. The browser exits when the test process exits.
+/// Returns the browser that all tests share.
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));
@@ -101,8 +100,7 @@ fn every_chart_is_drawn_at_every_size() {
     }
 }
 
-/// JavaScript that measures each chart: its size, its marks (coloured shapes) and the share of the width that they
-/// cover, anything outside its frame, overlapping labels, and the size of the smallest label.
+/// JavaScript that measures each chart: its size, its coloured shapes, anything outside its frame, and its labels.
 const DRAWN: &str = r##"
     const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
     const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
@@ -223,8 +221,7 @@ fn text_and_lines_have_enough_contrast() {
     }
 }
 
-/// JavaScript that finds everything with too little contrast: text below 4.5 : 1, and marks below 3 : 1 (WCAG 2.2,
-/// 1.4.3 and 1.4.11).
+/// JavaScript that finds text with a contrast below 4.5 : 1, and marks below 3 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
 const PALE: &str = r##"
     const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
     const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -301,8 +298,9 @@ fn documentation_has_a_picture() {
     assert!(documentation().contains("(report.png)"), "docs/simulate.md shows it");
 }
 
-/// Asserts that the picture `docs/NAME.png` shows the current report, from the top of one element to the top of
-/// another. Only the text in the picture is compared, because another version of Chromium may draw different pixels.
+/// Asserts that `docs/NAME.png` shows the current report, from the top of one element to the top of another.
+///
+/// Only the text is compared, because another version of Chromium may draw different pixels.
 fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     let chromium = &mut *browser();
     chromium.open(file, Look { width: WIDE, dark: false });

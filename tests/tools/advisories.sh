@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `make advisories`: checks all dependencies for known vulnerabilities. This is not part of `make check`, because it
-# needs GitHub, npm and PyPI.
+# `make advisories`: checks all dependencies for known vulnerabilities, which needs GitHub, npm and PyPI.
 set -euxo pipefail
 cargo deny check advisories
 for folder in infra clients/node clients/node-sqs tests/console; do npm --prefix "$folder" audit --package-lock-only; done

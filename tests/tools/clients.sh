@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Checks (`make lint-clients`) or tests (`make test-clients`) the Python and Node.js packages in clients/. The argument
-# is `check` or `test`.
+# `make lint-clients` (argument `check`) and `make test-clients` (argument `test`), for the packages in clients/.
 set -euo pipefail
 case $1 in
 check) python=(mypy) ;;

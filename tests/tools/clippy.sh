@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Compiles our own crates with clippy in `make test`, as cargo's RUSTC_WORKSPACE_WRAPPER. Two crates are compiled with
-# rustc, because tests build them as other projects would. CLIPPY_ARGS is set in tests/tools/with.sh, not here: if
-# cargo itself had another value, it would rebuild the crates each time.
+# Compiles our own crates with clippy in `make test`, as cargo's RUSTC_WORKSPACE_WRAPPER.
+#
+# Two crates are compiled with rustc, because tests build them as other projects would. CLIPPY_ARGS is set in
+# tests/tools/with.sh, because cargo rebuilds the crates whenever its value changes.
 set -euo pipefail
 case ${CARGO_PKG_NAME-} in
 outside | comeback-compile-fail-tests) exec "$@" ;;

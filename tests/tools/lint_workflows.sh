@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lint-workflows`: looks for security holes in the workflows, and checks the files in .github against their schemas.
+# `make lint-workflows`: looks for security holes in the workflows, and checks .github against schemas.
 set -euo pipefail
 zizmor --quiet --offline --persona pedantic --strict-collection .github
 check() { check-jsonschema --quiet --builtin-schema "$@"; }

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Runs $COMEBACK_PROGRAM with the command's name in the user agent of its requests, so that `make conformance` can
-# compare the calls of each command with the permissions that docs/operate.md lists.
+# Runs $COMEBACK_PROGRAM with the command's name in its user agent, for `make conformance`.
 command=$1
 [ "$1" != dead ] || command="dead-$2"
 for argument; do

@@ -12,8 +12,7 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
-# Maps each tool to its package, to the file that describes each resource, and to the pattern that finds the resource's
-# attributes in that file.
+# Maps each tool to its package, to the files that describe its resources, and to the pattern of their attributes.
 PROVIDERS = {
     "terraform": (
         "@cdktn/provider-aws",
@@ -39,7 +38,7 @@ PROVIDERS = {
 
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
     if resource.startswith("inputs."):
-        # One file declares the input types of all resources. Only those that begin with this resource's name are kept.
+        # One file declares the input types of all resources.
         name = resource.rsplit(".", 1)[1]
         text = "\n".join(re.findall(rf"interface {name}\w* \{{.*?^    \}}", text, re.DOTALL | re.MULTILINE))
     found = re.findall(pattern, text, re.MULTILINE)

@@ -4,8 +4,7 @@ import base64
 import json
 import re
 
-# In the user agent, the handler's SDK gives the execution environment, and `tests/tools/named_command.sh` gives the
-# command's name. The tests' own clients give neither.
+# Matches the user agent of the handler (`exec-env`) or of a command (`app`), but not of the tests' own clients.
 SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 

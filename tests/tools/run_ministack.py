@@ -17,11 +17,9 @@ from recorder import recording
 # libyaml parses a template ten times as fast as PyYAML's own parser.
 yaml.SafeLoader = yaml.CSafeLoader
 
-# Under faketime, Python's own sleep computes its end on the sped-up clock but waits for it on the real clock, so it
-# practically never ends.
+# Under faketime, Python's sleep computes its end on the fast clock but waits on the real clock: practically for ever.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# For each execution environment, MiniStack runs a server that checks ten times a second whether to stop. On a clock
-# that is 60 times as fast, it would check 600 times per second of real time.
+# For each environment, MiniStack has a server that checks ten times a second, on the fast clock, whether to stop.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -31,9 +29,7 @@ from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # noqa: E
 from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# MiniStack's threads for event source mappings receive and delete messages under a lock, and replace the list of
-# messages. Other code does not take the lock. If such code appends a message to the old list in the meantime, the
-# message is lost. In this server, everything that changes a queue takes the lock.
+# MiniStack's mappings replace a queue's list of messages under a lock, so other code must take it as well.
 sqs._queues_lock = threading.RLock()
 
 
@@ -46,8 +42,7 @@ def locked(function):
     return under_lock
 
 
-# On AWS, the response to an `Invoke`, the function's context, the log and the invocation record all contain the same
-# request id. In MiniStack, the ids differ, and the record does not contain one.
+# On AWS, but not in MiniStack, the `Invoke` response, the context, the log and the record contain the same request id.
 request_id = contextvars.ContextVar("request_id", default=None)
 
 
@@ -68,8 +63,7 @@ def named(dispatch):
     return by_request
 
 
-# On AWS, the Python runtime reports the class of an error as its type, without the module. MiniStack reports every
-# error as `Runtime.HandlerError`, and only the traceback in its log contains the class.
+# MiniStack reports each error's type as `Runtime.HandlerError`, but on AWS it is the error's class.
 RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
 
 
@@ -106,8 +100,7 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log contains everything that the function wrote before it returned. MiniStack waits only a few
-# milliseconds for the output, and logs the rest with the environment's next invocation, which may never come.
+# On AWS, a function's log contains its whole output, but MiniStack waits only a few milliseconds for output.
 class Output:
     def __init__(self, stream, lines):
         self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
@@ -149,8 +142,7 @@ lambda_runtime.ProvidedWorker._pump_output = read_on
 lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
-# On AWS, an invocation ends in the environment where it began, even if the function is updated in the meantime.
-# MiniStack kills the old environment immediately.
+# When a function is updated, MiniStack kills the environment of a running invocation.
 def when_it_answered(kill):
     def kill_one(worker):
         with worker._lock:
@@ -168,8 +160,7 @@ def when_it_answered(kill):
 
 lambda_runtime.kill_workers = when_it_answered(lambda_runtime.kill_workers)
 
-# In MiniStack, a `MaximumConcurrency` that comes from a template parameter is a string. Such a string stops the
-# mapping's poller, and no SDK can parse it.
+# In MiniStack, a `MaximumConcurrency` from a template parameter is a string, which stops the mapping's poller.
 def whole_number(limit):
     @functools.wraps(limit)
     def with_whole_number(mapping, *arguments):
@@ -184,8 +175,7 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# MiniStack requires permission for actions such as `sqs:SendMessageBatch`, which do not exist in IAM. On AWS, the
-# permission for a single message also covers a batch.
+# MiniStack requires permissions such as `sqs:SendMessageBatch`, which do not exist in IAM.
 def of_one_message(action_of):
     @functools.wraps(action_of)
     def without_batch(*arguments):
@@ -197,9 +187,7 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack confuses some of Lambda's actions. For example, it requires `lambda:UpdateFunctionCode` to set a
-# destination. So this server takes the action from botocore's model, which contains all operations. An operation's
-# IAM action has the same name, except for `Invoke`.
+# MiniStack confuses some of Lambda's actions. An action is named after its operation in botocore, except for `Invoke`.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 
@@ -214,8 +202,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# When MiniStack checks the permission to simulate a role's policies, it does not name a resource. On AWS, and with this
-# patch, the resource is the role.
+# MiniStack names no resource when it checks the permission to simulate a role's policies; on AWS, it is the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -227,8 +214,7 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
-# The context entries of the current policy simulation, such as the service through which a role uses a key. MiniStack
-# itself ignores them.
+# The context entries of the current policy simulation, which MiniStack itself ignores.
 simulated = contextvars.ContextVar("simulated", default={})
 
 
@@ -260,7 +246,7 @@ def of_simulation(evaluate):
 iam_evaluator.evaluate = of_simulation(iam_evaluator.evaluate)
 iam._IAM_HANDLERS["SimulatePrincipalPolicy"] = in_context(iam._IAM_HANDLERS["SimulatePrincipalPolicy"])
 
-# Lambda refuses a destination queue that the function's role cannot send to. MiniStack accepts any queue.
+# Lambda refuses a destination queue that the function's role cannot send to, but MiniStack accepts any queue.
 def if_it_may_send(put):
     @functools.wraps(put)
     def checked(name, qualifier, data):
@@ -279,13 +265,10 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm on all data points for its metric, whatever their dimensions, so the data from one test
-# would raise another test's alarms. In this server, only `SetAlarmState` changes an alarm's state.
+# MiniStack ignores the dimensions of an alarm's metric, so one test's data would raise another test's alarms.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# MiniStack refuses a stack that has metric math alarms or saved queries. This server accepts them: `DescribeAlarms`
-# returns the alarms, and only `SetAlarmState` changes their state. Saved queries are dropped, because no test reads
-# them.
+# MiniStack refuses metric math alarms, which are kept here, and saved queries, which are dropped.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):
@@ -306,12 +289,10 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# MiniStack also listens on port 443 if that port is free. If two servers start at the same time, both find it free, and
-# one of them then hangs.
+# MiniStack also listens on port 443 if it is free; of two servers that start at the same time, one would then hang.
 app._port_is_bindable = lambda host, port: False
 
-# MiniStack's web server ends an HTTP/2 connection after a thousand requests, and never responds to those in progress at
-# that point. This raises the limit, so that no connection ends during a test.
+# MiniStack's web server ends an HTTP/2 connection, with all requests in progress, after a thousand requests.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs rustdoc for `cargo test --doc`. Before testing a library's examples, it also builds the library's documentation,
-# with warnings as errors. A separate `cargo doc` would process all dependencies again.
+# Runs rustdoc for `cargo test --doc`, and also builds the library's documentation, with warnings as errors.
+#
+# A separate `cargo doc` would process all dependencies again.
 set -euo pipefail
 if [[ " $* " == *" --test "* && " $* " == *" crates/"* ]]; then
     arguments=()

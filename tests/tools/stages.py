@@ -20,19 +20,17 @@ import time
 from pathlib import Path
 
 WITH = "tests/tools/with.sh"
-# Every cargo command selects these packages and features. With another selection, cargo would unify features
-# differently and rebuild most dependencies.
+# With another selection of packages and features, cargo would rebuild most dependencies.
 CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-features"]
 RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
-# Test programs that need servers, a browser, Node.js or tools. tests/Cargo.toml sets `test = false` for them, so that a
-# plain `cargo test` skips them.
+# Test programs that a plain `cargo test` skips (`test = false`): they need servers, a browser, Node.js or tools.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
 # This test program takes half of the total time of the tests that start servers.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
-# The maximum number of messages to print for each failed stage. CI shows only the end of a failed run's output.
+# The maximum number of messages for each failed stage, because CI shows only the end of a failed run's output.
 MOST_LINES = 30
 
 
@@ -93,8 +91,7 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    # Doctests are a stage of their own. They are compiled one crate at a time, so at the end of a shared stage, a
-    # core would be idle.
+    # Doctests are compiled one crate at a time, so at the end of a shared stage, a core would be idle.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["env", RUSTDOC, "nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),

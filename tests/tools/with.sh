@@ -14,8 +14,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$root/.tools
 
-# A first build is faster without incremental compilation. The variable is set for every command, because cargo rebuilds
-# our crates if the value changes.
+# A first build is faster without incremental compilation. Cargo rebuilds our crates whenever the value changes.
 export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
 # Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
@@ -80,7 +79,7 @@ install() {
 }
 
 # Makes cargo compile our crates with clippy, because a separate `cargo clippy` would process all dependencies again.
-# Shipped programs are built without clippy, because clippy's compiler optimizes less.
+# Clippy's compiler optimizes less, so shipped programs are built without it.
 clippy() {
     clippy-driver --version >/dev/null 2>&1 || rustup component add clippy
     export RUSTC_WORKSPACE_WRAPPER=$root/tests/tools/clippy.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
@@ -93,7 +92,7 @@ while [ "$1" != -- ]; do
 done
 shift
 if [ ${#names[@]} != 0 ]; then
-    # Tools are installed under a lock, because two stages may need the same tool. Stages that need no tool do not wait.
+    # Two stages may install the same tool at the same time.
     mkdir -p "$tools"
     exec {lock}>"$tools/.lock"
     flock "$lock"

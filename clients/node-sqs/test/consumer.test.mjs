@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 import { recorded } from './support.mjs';
 
-/** The retry handler's settings. The consumer's options must have the same defaults and limits. */
+/** The retry handler's settings; the consumer has the same defaults and limits. */
 const SETTINGS = JSON.parse(readFileSync(new URL('../../../infra/src/settings.json', import.meta.url)));
 const NOW = Date.parse('2026-11-26T12:00:00Z');
 const QUEUE = 'arn:aws:sqs:eu-west-1:123456789012:orders';

@@ -28,8 +28,8 @@ _Response = dict[str, list[dict[str, str]]]
 
 # Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 _LONGEST_BACKOFF = 43_170
-# The longest time to hide a message after its second or any later receive. SQS does not report the time of such a
-# receive. A throttled poller may have held the message for up to 1,230 s, which count towards SQS's 12 hours.
+# The longest time to hide a message after its second or any later receive. A throttled poller may have held the
+# message for 1,230 s of SQS's 12 hours.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
 # While a message is hidden, a FIFO queue does not deliver other messages from the same group.
@@ -48,7 +48,7 @@ _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
 _NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
 _NOT_SQS = "; comeback-sqs is for functions behind an SQS event source mapping"
-# Domains of the AWS partitions that do not use amazonaws.com. Source: AWS's endpoint rules.
+# Domains of the AWS partitions that do not use amazonaws.com, from AWS's endpoint rules.
 _SUFFIXES = {
     "aws-cn": "amazonaws.com.cn",
     "aws-eusc": "amazonaws.eu",
@@ -262,8 +262,7 @@ class _Message:
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # True if the record was processed successfully, or the dead-letter queue accepted the message.
         self.settled = False
-        # The time at which the message becomes visible again: 0 means immediately, and None means after the queue's own
-        # visibility timeout.
+        # The time at which the message becomes visible again; 0 means immediately, None the queue's own timeout.
         self.due: float | None = None
         # True if SQS has hidden or deleted the message.
         self.applied = False
@@ -285,8 +284,7 @@ class _Batch:
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # The time just before the timeout is reserved for hiding and dead-lettering failed messages. No further record
-        # is processed in that time.
+        # The time just before the timeout is reserved for hiding and dead-lettering failed messages.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -368,8 +366,8 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs the function for a message. Returns true if the function succeeded, or the message was dead-lettered."""
         try:
-            # The handler gets a copy of the record: functions often replace the body, but a dead-letter needs the
-            # record as received.
+            # The handler gets a copy: functions often replace the body, but a dead-letter needs the record as
+            # received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
@@ -610,7 +608,7 @@ def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str
 
 
 def _string(text: str) -> dict[str, str]:
-    # SQS refuses all characters outside these ranges. Source: `SendMessage` in the SQS API reference.
+    # SQS refuses characters outside these ranges (`SendMessage` in the SQS API reference).
     accepted = re.sub("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]", "\ufffd", text)
     return {"DataType": "String", "StringValue": accepted[:_ATTRIBUTE_CHARACTERS]}
 

@@ -27,7 +27,7 @@ import pytest
 import comeback_sqs
 from comeback_sqs import NonRetryable, RetryAfter, consumer
 
-# The retry handler's settings. The consumer's options must have the same defaults and limits.
+# The retry handler's settings; the consumer has the same defaults and limits.
 SETTINGS = json.loads((Path(__file__).parents[3] / "infra/src/settings.json").read_text())
 NOW = 1_795_694_400.0
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"

@@ -1,10 +1,9 @@
-//! Compares how long this crate and backon take to compute a delay. Prints times and ratios, and never fails.
+//! Compares how long this crate and backon take to compute a delay.
 //!
-//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs this
-//! benchmark. Without the `--config` option, dependencies are optimized for size, which would slow backon down.
+//! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'` runs it with
+//! optimized dependencies.
 //!
-//! The draws differ: comeback-backoff draws uniformly up to the ceiling, with Xoshiro256++; backon draws uniformly from
-//! the ceiling to twice the ceiling, with fastrand.
+//! The two crates draw from different ranges, with different generators.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +17,6 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// The number of delays to compute with each iterator. Exponential growth reaches the cap at the 12th delay.
 const DELAYS: u64 = 20;
 
 /// The shortest time per delay that each benchmark has measured, in nanoseconds.

@@ -1,7 +1,7 @@
-//! Compares the retry loop with backon's. The operation fails three times, and the waits end immediately.
+//! Compares the retry loop with backon's, for an operation that fails three times.
 //!
-//! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs the
-//! bench. Without the `--config` option, dependencies are optimized for size, which would slow backon down.
+//! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'` runs it with
+//! optimized dependencies.
 
 use std::cell::Cell;
 use std::future::ready;

@@ -14,12 +14,13 @@ use crate::jitter::Jitter;
 /// Describes the waits before retries: the growth of their ceilings, the cap, the jitter, the tick and the number of
 /// retries.
 ///
-/// Every `Backoff` is valid: its constructors and `with_…` functions refuse settings that would give a wait of zero, a
-/// wait over the cap, or a duration that is not a whole number of ticks. By default, a list has no jitter, and allows
-/// one retry for each wait. Any other backoff has [full jitter](Jitter::Full) and unlimited retries.
+/// Every `Backoff` is valid: settings that would give a wait of zero, or a wait over the cap, are refused.
 ///
-/// `&Backoff` implements `IntoIterator`, and its iterator is [`Delays`]. With the `backon` feature, `&Backoff` also
-/// implements `backon::BackoffBuilder`. Each iterator has its own random numbers.
+/// By default, a list has no jitter, and allows one retry for each wait. Any other backoff has [full
+/// jitter](Jitter::Full) and unlimited retries.
+///
+/// `&Backoff` implements `IntoIterator`. With the `backon` feature, `&Backoff` also implements
+/// `backon::BackoffBuilder`.
 ///
 /// ```
 /// use comeback_backoff::{Backoff, Jitter};
@@ -43,18 +44,16 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Even in nanoseconds, the longest wait
-    /// fits in 64 bits.
+    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks.
     tick: u64,
     retries: Option<u64>,
 }
 
-/// Maximum number of waits in a chain of decorrelated waits. It is limited because [`Backoff::delay`] draws all earlier
-/// waits in the chain again.
+/// Maximum length of a chain of decorrelated waits, because [`Backoff::delay`] draws the whole chain again.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
-    /// Creates an exponential backoff with ceilings min(cap, base · 2ⁿ⁻¹): base, 2·base, 4·base, … for n = 1, 2, 3, …
+    /// Creates an exponential backoff with ceilings min(cap, base · 2ⁿ⁻¹) for n = 1, 2, 3, …
     ///
     /// Only a backoff created by this function accepts [decorrelated jitter](Jitter::Decorrelated).
     ///
@@ -67,9 +66,8 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Creates an exponential backoff with any growth factor. With a `factor` below 2, the ceilings grow more slowly
-    /// than if they doubled; above 2, they grow faster. The ceiling of the nth wait is min(cap, base · factorⁿ⁻¹),
-    /// rounded to a whole number of the backoff's [ticks](Self::with_tick).
+    /// Creates an exponential backoff with any growth factor. The ceiling of the nth wait is min(cap, base ·
+    /// factorⁿ⁻¹), rounded to a whole number of the backoff's [ticks](Self::with_tick).
     ///
     /// # Errors
     ///
@@ -108,8 +106,8 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// Creates a backoff from a list of waits, one for each retry. By default, the waits have no jitter; with jitter,
-    /// the list holds their ceilings. An empty list allows no retry.
+    /// Creates a backoff from a list of waits, one for each retry. With jitter, the list holds the ceilings of the
+    /// waits.
     ///
     /// # Errors
     ///
@@ -135,11 +133,9 @@ impl Backoff {
         Ok(Self { jitter, ..self })
     }
 
-    /// Makes each wait a whole number of ticks. Set the tick to a second for a queue or scheduler that counts in whole
-    /// seconds, such as SQS.
+    /// Makes each wait a whole number of ticks, such as whole seconds for SQS.
     ///
-    /// By default, the tick is a millisecond, a microsecond or a nanosecond: the longest of the three that divides
-    /// every duration in the backoff.
+    /// The default tick is the longest of a millisecond, a microsecond and a nanosecond that divides every duration.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -163,15 +159,14 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries, not counting the first call. A limit of 0 allows no retry. A backoff made from a
-    /// list still allows only one retry for each wait in the list.
+    /// Limits the number of retries, not counting the first call. A list still allows at most one retry for each of
+    /// its waits.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
     }
 
-    /// Returns the ceiling of the first wait: an exponential backoff's base, a linear backoff's step, or a list's first
-    /// delay.
+    /// Returns the ceiling of the first wait.
     pub fn base(&self) -> Duration {
         self.ceiling(1)
     }
@@ -186,26 +181,22 @@ impl Backoff {
         self.jitter
     }
 
-    /// Returns the ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even if `n` exceeds the
-    /// number of retries. Past the end of a list, the ceiling is the list's last wait. Decorrelated jitter ignores this
-    /// ceiling: its waits are limited only by the cap.
+    /// Returns the ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even past the last retry.
+    /// Decorrelated jitter ignores this ceiling.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// Returns the maximum number of retries, or `None` if retries are unlimited. For a backoff made from a list, this
-    /// is the length of the list or the number set by [`with_retries`](Self::with_retries), whichever is smaller.
+    /// Returns the maximum number of retries, or `None` if retries are unlimited.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
 
-    /// Returns the wait before retry `n` (1 for the first; 0 counts as 1), at least a tick and at most the cap. Returns
-    /// `None` if `n` exceeds the [number of retries](Self::retries). Use this function with a queue that counts the
-    /// retries itself.
+    /// Returns the wait before retry `n`, where 1 is the first and 0 counts as 1. Returns `None` if `n` exceeds the
+    /// [number of retries](Self::retries). For queues that count the retries themselves.
     ///
-    /// A generator in the same state gives the same wait. Decorrelated jitter draws the waits of all earlier retries
-    /// again, which takes `n` draws. For this jitter, use the same seed for all retries of an operation. A new chain of
-    /// waits starts after every 65,536 retries, so no wait takes more than 65,536 draws.
+    /// For decorrelated jitter, use the same seed for all retries of an operation. Each call then draws all earlier
+    /// waits again: `n` draws, at most 65,536.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -235,14 +226,14 @@ impl Backoff {
         self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Returns the waits for one operation, with a seed from the operating system, so that no two operations or
-    /// processes retry in step. If the operating system cannot provide randomness, the seed is 0.
+    /// Returns the waits for one operation, with a seed from the operating system, so that no two operations retry in
+    /// step. If the operating system provides no randomness, the seed is 0.
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
     }
 
-    /// Returns the waits for one operation, for tests and simulations. The same `seed` always gives the same waits.
+    /// Returns the waits for one operation, for tests and simulations: the same `seed` always gives the same waits.
     pub fn seeded(&self, seed: u64) -> Delays {
         self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
@@ -265,16 +256,15 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// Creates a backoff from durations in nanoseconds. Its tick, in which it stores them, is the longest unit that
-    /// divides all of them: a millisecond, a microsecond or a nanosecond.
+    /// Creates a backoff from durations in nanoseconds, with the longest tick that divides all of them.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
         coarse.unwrap_or(fine)
     }
 
-    /// Returns the same backoff with a tick of `tick` nanoseconds. If a duration is not a whole number of ticks,
-    /// returns that duration, in nanoseconds, as the error.
+    /// Returns the same backoff with a tick of `tick` nanoseconds. The error is a duration that is not a whole number
+    /// of ticks.
     fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
         let ticks = |length: u64| {
             let nanos = length * self.tick;
@@ -308,7 +298,7 @@ impl Backoff {
     }
 }
 
-/// The default backoff allows three retries with full jitter. Its ceilings double from 1 s, with a cap of 60 s.
+/// Three retries with full jitter; ceilings double from 1 s, up to 60 s.
 impl Default for Backoff {
     fn default() -> Self {
         let backoff = Self::exponential(Duration::from_secs(1), Duration::from_secs(60));
@@ -355,14 +345,11 @@ impl backon::BackoffBuilder for Backoff {
     }
 }
 
-/// An iterator over the waits for one operation, created by a [`Backoff`]. Each wait is at least a tick and at most the
-/// cap.
+/// Iterator over the waits for one operation. Each wait is at least a tick and at most the cap.
 ///
-/// **A clone repeats its original**: after cloning, both give the same waits. To keep two operations from waiting in
-/// step, call [`Backoff::delays`] twice.
+/// **A clone repeats the waits of its original.** For other waits, call [`Backoff::delays`] again.
 ///
-/// `Delays` can be passed to any function that takes an `IntoIterator<Item = Duration>`, such as tokio-retry's
-/// functions. `Delays` is also a `backon::Backoff`, even without the `backon` feature.
+/// `Delays` is also a `backon::Backoff`, even without the `backon` feature.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,
@@ -372,7 +359,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// The number of waits that this iterator will still return. `None` if it is unlimited.
+    /// The number of waits left, or `None` if it is unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

@@ -4,8 +4,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// Error for a refused setting. The message names the setting, its value and the accepted values. A bad value is
-/// refused, never clamped or rounded.
+/// Error for a refused setting. The message names the setting, its value and the accepted values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
 
@@ -23,7 +22,7 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// Error from `give_up` on a rung of a [`ladder!`](crate::ladder). The source is the error from the last call.
+/// Error from `give_up` on a rung of a [`ladder!`](crate::ladder), with the last call's error as its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-/// The growth with n of the ceiling on the nth wait. Durations are in ticks, the backoff's unit of time.
+/// Growth of the ceilings from wait to wait, in ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// The ceiling of the nth wait is base · 2ⁿ⁻¹.
@@ -11,12 +11,12 @@ pub(crate) enum Growth {
     Powers { base: u64, factor: f64 },
     /// The ceiling of the nth wait is step · nᵖ: constant for p = 0, linear for p = 1, quadratic for p = 2.
     Polynomial { step: u64, power: u32 },
-    /// The ceiling of the nth wait is the nth duration in the list. Past the list's end, it is the last duration.
+    /// The ceiling of the nth wait is the nth duration in the list, or the last one past the list's end.
     List(Arc<[u64]>),
 }
 
 impl Growth {
-    /// The ceiling of the wait before retry `n`, at most `cap`. An `n` of 0 counts as 1.
+    /// The ceiling of the wait before retry `n`, at most `cap`.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
         // A saturated product is not less than `cap`, so the minimum is still right.
@@ -34,7 +34,7 @@ impl Growth {
         })
     }
 
-    /// The number of waits in the list. `None` if the growth is not a list.
+    /// The number of waits in the list, or `None` if the growth is not a list.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),
@@ -55,10 +55,8 @@ impl Growth {
     }
 }
 
-/// base · factorᵉ, rounded to the nearest tick, or 2⁶⁴ − 1 if the result is larger. If the factor is a whole number,
-/// results below 2⁵³ are exact.
-///
-/// `core` has no `powi`. Repeated squaring needs only multiplication, which gives the same result on every machine.
+/// base · factorᵉ, rounded to the nearest tick, at most 2⁶⁴ − 1. Uses only multiplication, because `core` has no
+/// `powi`.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {

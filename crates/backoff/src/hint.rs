@@ -4,13 +4,11 @@ use core::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The wait that an error requests, for example with a server's `Retry-After` header. Return a hint from the closure
-/// passed to [`Retry::hint`](crate::Retry::hint).
-///
-/// The next call is made no sooner than requested, or not at all.
+/// The wait that an error requests, for example with a server's `Retry-After` header. The next call is made no sooner
+/// than requested, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The wait before the next call. `None` means that no further call is made.
+    /// The wait before the next call, or `None` if no further call is made.
     wait: Option<Duration>,
     may_shorten: bool,
 }
@@ -21,8 +19,7 @@ impl Hint {
         Self { wait: Some(wait), may_shorten: false }
     }
 
-    /// Reads a `Retry-After` header, or any other string that [`requested_wait`](crate::requested_wait) understands. A
-    /// time before `now` gives a wait of zero.
+    /// Reads a `Retry-After` header, or any other string that [`requested_wait`](crate::requested_wait) understands.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -48,8 +45,7 @@ impl Hint {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Lets the hint replace a longer delay, so that the next call is made as soon as the server is ready. With a hint
-    /// of zero, the call is made immediately.
+    /// Lets the hint replace a longer delay.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -64,8 +60,7 @@ impl Hint {
         Self { may_shorten: true, ..self }
     }
 
-    /// Lengthens the wait by up to a tenth, chosen uniformly at random, so that clients with the same hint do not all
-    /// return at the same time.
+    /// Lengthens the wait by up to a tenth, chosen uniformly at random.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -84,9 +79,8 @@ impl Hint {
         Self { wait: self.wait.map(longer), ..self }
     }
 
-    /// The wait before the next call, where `delay` is the wait without this hint. The result is the longer of the
-    /// hint and `delay`, or the hint itself if it [may shorten](Self::may_shorten) the delay. Returns `None` if the
-    /// hint forbids another call.
+    /// Returns the wait before the next call: the longer of the hint and `delay`, unless the hint [may
+    /// shorten](Self::may_shorten) the delay. Returns `None` if the hint forbids another call.
     ///
     /// Call this function in a retry loop of your own; [`retry`](crate::retry()) calls it for you.
     pub fn over(self, delay: Duration) -> Option<Duration> {

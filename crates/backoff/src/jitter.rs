@@ -5,10 +5,9 @@ use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// The random distribution of a wait up to its ceiling c. Waits and ceilings are whole numbers of ticks, the backoff's
-/// unit of time.
+/// The random distribution of a wait up to its ceiling c, in ticks.
 ///
-/// The cap is applied to c before the draw. A draw is never 0, because a wait of 0 would not be a backoff.
+/// The cap is applied to c before the draw. No draw is 0.
 ///
 /// | jitter | uniform over | mean |
 /// |---|---|---|
@@ -18,8 +17,7 @@ use crate::error::BackoffError;
 /// | none | {c} | c |
 ///
 /// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). In the article, draws are real numbers and
-/// may be zero. The article's decorrelated jitter caps the drawn wait, so more and more waits are exactly the cap. This
-/// implementation caps the range of the draw instead.
+/// may be zero. The article's decorrelated jitter caps the drawn wait; this one caps the range of the draw.
 ///
 /// ```
 /// use comeback_backoff::Jitter;
@@ -29,16 +27,15 @@ use crate::error::BackoffError;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// Each wait is drawn uniformly from {1 … c}, where c is the ceiling. This is the default, because it spreads
-    /// retries the most.
+    /// Each wait is drawn uniformly from {1 … c}, where c is the ceiling. The default: it spreads retries the most.
     #[default]
     Full,
-    /// Each wait is drawn uniformly from {⌈c/2⌉ … c}, where c is the ceiling: no wait is shorter than half the ceiling.
+    /// Each wait is drawn uniformly from {⌈c/2⌉ … c}, where c is the ceiling.
     Equal,
     /// The first wait is drawn uniformly from {base … min(cap, 3·base)}, and each later wait from {base … min(cap,
-    /// 3·previous)}. These ranges replace exponential growth, so there is a cap but no ceiling.
+    /// 3·previous)}.
     Decorrelated,
-    /// Every wait is exactly its ceiling. Operations that fail together retry together.
+    /// Every wait is exactly its ceiling, so operations that fail together retry together.
     None,
 }
 

@@ -1,10 +1,9 @@
 //! The macro `ladder!`, which declares a list of waits as a type, so that the compiler can check the waits.
 
-/// Declares a list of waits as a type. Each wait is a whole number of `ms`, `s`, `m` or `h`. The declaration compiles
-/// only if each wait is longer than the previous one.
+/// Declares a list of waits as a type, which compiles only if each wait is longer than the previous one. Each wait is
+/// a whole number of `ms`, `s`, `m` or `h`.
 ///
-/// `start()` returns the first rung. Each `climb()` consumes its rung, and returns the rung's wait and the next rung,
-/// so no rung can be climbed twice. The top rung has only `give_up()`.
+/// No rung can be climbed twice: `climb()` consumes it. The top rung has only `give_up()`.
 ///
 /// | item of the type | meaning |
 /// |---|---|
@@ -51,8 +50,7 @@
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }
 /// ```
 ///
-/// Source: Mike Solomon, "Exponential backoff with indexed monads" (2021), in which the compiler checks how a backoff
-/// grows.
+/// Source: Mike Solomon, "Exponential backoff with indexed monads" (2021).
 #[macro_export]
 macro_rules! ladder {
     ($(#[$meta:meta])* $vis:vis $name:ident: $($rung:tt),+ $(,)?) => {
@@ -69,7 +67,7 @@ macro_rules! ladder {
             /// The sum of all rungs, which is the longest total wait.
             $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
 
-            /// Returns the first rung, where no wait has happened yet. It is the same before and after the first call.
+            /// Returns the first rung, where no wait has happened yet.
             $vis fn start() -> Self {
                 Self(::core::time::Duration::ZERO)
             }
@@ -100,14 +98,13 @@ macro_rules! ladder {
     (@climb $vis:vis $name:ident $at:expr; $rung:tt $(, $above:tt)*) => {
         #[allow(dead_code)]
         impl $name<{ $at }> {
-            /// Returns the wait before the next call, and the next rung. Consumes this rung.
+            /// Returns the wait before the next call, and the next rung.
             $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
                 let wait = ::core::time::Duration::from_millis($name::<0>::MILLIS[$at]);
                 (wait, $name(self.0 + wait))
             }
 
-            /// Like `climb`, but draws the wait uniformly from 1 ms to the rung's wait. The drawn wait may be shorter
-            /// than the previous one.
+            /// Like `climb`, but draws the wait uniformly from 1 ms to the rung's wait.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
@@ -130,7 +127,7 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The error for an operation that was abandoned after `rungs` waits. `waited` is the sum of these waits.
+    /// The error for an operation that was abandoned after `rungs` waits of `waited` in total.
     pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
         RetryError { error, attempts: rungs as u64 + 1, waited }
     }
@@ -140,8 +137,7 @@ pub mod private {
         Duration::from_millis(rng.random_range(1..=millis))
     }
 
-    /// Panics unless the first rung is at least 1 ms and each rung is longer than the previous one. The compiler
-    /// reports the panic as an error at the call site.
+    /// Panics at compile time unless the first rung is at least 1 ms and each rung is longer than the previous one.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");
@@ -196,8 +192,7 @@ pub mod private {
         }
     }
 
-    /// Panics with the message `what` unless the condition holds. The compiler reports the panic at the caller, not
-    /// inside the standard library.
+    /// Panics with the message `what` unless the condition holds.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

@@ -2,8 +2,8 @@
 //! # Where to find it
 //!
 //! A [`Backoff`] describes the waits before retries, and [`Delays`] iterates over the waits for one operation.
-//! [`retry()`] returns a [`Retry`], the loop that calls an operation and waits. `retry()` and `Backoff` also work
-//! separately: `retry()` accepts any durations as waits, and other retry loops can use the waits from a `Backoff`.
+//! [`retry()`] returns a [`Retry`], the loop that calls an operation and waits. It accepts any durations as waits, and
+//! other retry loops can use the waits from a `Backoff`.
 //!
 //! | file | holds |
 //! |---|---|

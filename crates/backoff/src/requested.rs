@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum length of a string that requests a wait, in bytes. It is about twice the length of the longest date.
+/// Maximum length of a string that requests a wait, in bytes.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
@@ -45,7 +45,7 @@ pub enum UnreadableWait {
 }
 
 impl UnreadableWait {
-    /// Describes why the string does not request a valid wait. The description does not quote the string.
+    /// Describes why the string does not request a valid wait, without quoting the string.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAWait => "it does not begin with a duration or a date",
@@ -64,8 +64,8 @@ impl fmt::Display for UnreadableWait {
 
 impl core::error::Error for UnreadableWait {}
 
-/// Parses the wait that a string requests, counted from `now`. A time in the past gives a wait of zero. Only the part
-/// before a `;` is read.
+/// Parses the wait that a string requests, counted from `now`. A time in the past gives a wait of zero. Text after a
+/// `;` is ignored.
 ///
 /// | form | examples |
 /// |---|---|
@@ -109,8 +109,7 @@ pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, Unreadabl
     }
 }
 
-/// Returns the wait that a number without a unit requests. A number up to 1,209,600 (14 days) is in seconds, and one of
-/// at least 10⁹ is an epoch time, in seconds or milliseconds.
+/// Returns the wait that a number without a unit requests: seconds, or an epoch time in seconds or milliseconds.
 fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWait> {
     let seconds = number.times(NANOS_A_SECOND);
     if seconds <= LONGEST_NUMBER * NANOS_A_SECOND {
@@ -138,8 +137,7 @@ fn iso_duration(text: &str) -> Result<u128, UnreadableWait> {
     }
 }
 
-/// Adds up numbers with units, each unit at most once and in the order of `units`. Only the last number may have a
-/// fraction.
+/// Adds up numbers with units, each unit at most once and in the order of `units`. Only the last may have a fraction.
 fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
     let (mut rest, mut left, mut sum) = (text, units, 0_u128);
     loop {
@@ -175,7 +173,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Splits a string into the number at its start and the rest. A `.` or `,` needs digits on both sides.
+    /// Splits a string into the number at its start and the rest.
     fn read(text: &str) -> Option<(Self, &str)> {
         let (whole, rest) = digits(text)?;
         let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
@@ -254,15 +252,14 @@ fn numeric_offset(zone: &str) -> Option<i64> {
     Some(sign * (number(hours, 23)? * 3_600 + number(minutes, 59)? * 60))
 }
 
-/// Converts the time shown by a clock that is `offset` seconds ahead of UTC into a duration since the epoch. `None` if
-/// the shown time is before 1970; zero if only the UTC time is before 1970.
+/// Converts the time shown by a clock that is `offset` seconds ahead of UTC into a duration since the epoch.
 fn at_offset(shown: SystemTime, offset: i64) -> Option<Duration> {
     let shown = shown.duration_since(UNIX_EPOCH).ok()?;
     let shift = Duration::from_secs(offset.unsigned_abs());
     Some(if offset > 0 { shown.saturating_sub(shift) } else { shown + shift })
 }
 
-/// Converts nanoseconds into a duration. Returns `Duration::MAX` if they do not fit.
+/// Converts nanoseconds into a duration, at most `Duration::MAX`.
 fn duration(nanos: u128) -> Duration {
     match u64::try_from(nanos / NANOS_A_SECOND) {
         Ok(seconds) => Duration::new(seconds, (nanos % NANOS_A_SECOND) as u32),

@@ -9,12 +9,12 @@ use crate::hint::Hint;
 
 /// Calls `operation`, and repeats the call after each of `delays` until a call succeeds.
 ///
-/// The operation is called once, and then at most once after each delay. `delays` is anything that yields durations: a
-/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, or an array. If the delays are endless,
-/// an operation that keeps failing is retried forever.
+/// The operation is called once, and then at most once after each delay. `delays` may be a
+/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, or any other iterable of durations. If the
+/// delays are endless, an operation that keeps failing is retried forever.
 ///
-/// `operation` is a function or closure that returns a future. For a closure that mutates what it borrows, use
-/// [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is awaited. `sleep` returns the last result.
+/// For a closure that mutates what it borrows, use [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is
+/// awaited.
 ///
 /// ```
 /// use comeback_backoff::{Tally, retry};
@@ -41,12 +41,12 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], but for an `async` closure that mutates what it borrows, such as a connection.
-/// [`sleep_mut`](Retry::sleep_mut) runs the closure.
+/// Like [`retry`], but for an `async` closure that mutates what it borrows, such as a connection. End with
+/// [`sleep_mut`](Retry::sleep_mut).
 ///
-/// A separate function is needed because the compiler does not yet see that the future of such a closure is `Send`
-/// inside another `async` block (rust-lang/rust#134997). To spawn the retry, move everything that the closure needs
-/// into the closure, and spawn the future that `sleep_mut` returns. Alternatively, use [`retry`].
+/// The compiler does not see that the future of such a closure is `Send` inside an `async` block
+/// (rust-lang/rust#134997). To spawn the retry, move everything into the closure, and spawn the future that
+/// `sleep_mut` returns.
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -76,8 +76,8 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], but for an operation that blocks the current thread. [`sleep_blocking`](Retry::sleep_blocking) runs
-/// the operation.
+/// Like [`retry`], but for an operation that blocks the current thread. End with
+/// [`sleep_blocking`](Retry::sleep_blocking).
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,
@@ -86,7 +86,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// A delay that a retry accepts. Only [`Duration`] implements this trait.
+/// The trait of a retry's delays, implemented only by [`Duration`].
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
@@ -104,8 +104,7 @@ impl Delay for Duration {
     }
 }
 
-/// No type implements this trait, so awaiting a [`Retry`] without calling one of its `sleep` functions does not
-/// compile, and the compiler shows the message below.
+/// Makes the compiler show the message below for a [`Retry`] that is awaited without one of its `sleep` functions.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this retry does not know how to wait yet",
@@ -114,8 +113,8 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// Stands in for [`Retry`] in the bound on the `Future` implementation of `Retry`. If the bound named the awaited type
-/// itself, the compiler would not show the message of `KnowsHowToWait`.
+/// Stands in for [`Retry`] in the bound on its `Future` implementation. If the bound named `Retry` itself, the
+/// compiler would not show the message of `KnowsHowToWait`.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -125,7 +124,7 @@ mod sealed {
     impl Sealed for core::time::Duration {}
 }
 
-/// A retry loop that has not started yet, and its options. Created by [`retry`], [`retry_mut`] or [`retry_blocking`].
+/// A retry loop that has not started yet, and its options.
 #[must_use = "nothing is called until `sleep` or `sleep_mut` is awaited, or `sleep_blocking` is called"]
 pub struct Retry<
     't,
@@ -163,14 +162,13 @@ pub struct Attempt<'r, T, E> {
     pub result: Result<&'r T, &'r E>,
     /// The number of the call: 1 for the first.
     pub number: u64,
-    /// The wait before the next call. `None` if this call was the last.
+    /// The wait before the next call, or `None` if this call was the last.
     pub wait: Option<Duration>,
-    /// The number of calls that may still follow; 0 if this call was the last. `None` if the number of retries is
-    /// unlimited or unknown.
+    /// The number of calls that may still follow, or `None` if it is unlimited or unknown.
     pub retries_left: Option<u64>,
 }
 
-/// The number of calls that a retry loop has made, and the time that it has waited. [`Retry::tally`] records both.
+/// The number of calls that a retry loop has made, and the time that it has waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
@@ -219,14 +217,13 @@ where
     /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default, every
     /// error is retried.
     ///
-    /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, calls `when` again after each wait, so that
-    /// a condition that changes during the wait can still end the retries.
+    /// [`sleep_blocking`](Self::sleep_blocking) calls `when` again after each wait.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
-    /// Also retries a successful call if `when_ok` returns true for its value, for example because a job is still
-    /// pending. The value of the last call is returned even if `when_ok` returns true for it.
+    /// Also retries a successful call if `when_ok` returns true for its value. The last value is returned in any
+    /// case.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -244,9 +241,8 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Lets errors ask for longer waits: each wait is the longer of its delay and the error's [`Hint`], unless the hint
-    /// [may shorten](Hint::may_shorten) the delay. A hint can also end the retries, but it cannot add a retry once the
-    /// delays have run out.
+    /// Lets the [`Hint`] of an error lengthen the wait or end the retries. A hint cannot add a retry once the delays
+    /// have run out.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -255,7 +251,7 @@ where
     }
 
     /// Calls `notify` after each failed call, including the last, and after each successful call that
-    /// [`when_ok`](Self::when_ok) retries. `notify` may write a log line or a metric, for example.
+    /// [`when_ok`](Self::when_ok) retries.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -276,8 +272,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Ends the retries instead of waiting past `limit`, so that no retry starts after the limit. A call that has
-    /// started is not cut short. `elapsed` returns the time since the retry loop started.
+    /// Ends the retries instead of waiting past `limit`, but cuts no call short. `elapsed` returns the time since the
+    /// retry loop started.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -287,21 +283,19 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Ends the retries before the waits, including those from hints, exceed `limit` in total. The duration of the
-    /// calls does not count, so this limit needs no clock.
+    /// Ends the retries before the waits, including those from hints, exceed `limit` in total.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }
 
-    /// Records in `tally` how many calls the retry loop makes and how long it waits. `tally` is first reset to zero.
+    /// Resets `tally`, then counts in it the calls of the retry loop and the time that it waits.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
         let tally = Some(tally);
         with!(self: tally; operation, delays, when, when_ok, hint, notify, elapsed)
     }
 
-    /// Runs the operation passed to [`retry`], and calls `sleeper` for each wait. With tokio, `sleeper` is
-    /// `tokio::time::sleep`.
+    /// Runs the operation passed to [`retry`], and calls `sleeper`, such as `tokio::time::sleep`, for each wait.
     ///
     /// # Errors
     ///
@@ -320,8 +314,7 @@ where
         }
     }
 
-    /// Runs the operation passed to [`retry_mut`], and calls `sleeper` for each wait. With tokio, `sleeper` is
-    /// `tokio::time::sleep`.
+    /// Runs the operation passed to [`retry_mut`], and calls `sleeper`, such as `tokio::time::sleep`, for each wait.
     ///
     /// # Errors
     ///
@@ -339,8 +332,8 @@ where
         }
     }
 
-    /// Runs the operation passed to [`retry_blocking`] on this thread, and calls `sleep` for each wait. Usually,
-    /// `sleep` is `std::thread::sleep`.
+    /// Runs the operation passed to [`retry_blocking`] on this thread, and calls `sleep`, such as
+    /// `std::thread::sleep`, for each wait.
     ///
     /// # Errors
     ///
@@ -366,7 +359,7 @@ where
         }
     }
 
-    /// Records the result of a call, and returns the wait before the next call. `None` if no call follows.
+    /// Records the result of a call, and returns the wait before the next call, if any.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
@@ -391,8 +384,7 @@ where
         wait
     }
 
-    /// Returns the wait before the next call, after a call that is to be retried. `None` if no delay is left, or if a
-    /// hint or a limit ends the retries.
+    /// Returns the wait before the next call, after a call that is to be retried. `None` ends the retries.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();
         let hint = error.and_then(|error| (self.hint)(error));

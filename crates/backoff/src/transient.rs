@@ -14,10 +14,8 @@ use std::io;
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// Returns false for all other status codes. The other 4xx codes mean that the request itself is wrong. The causes of
-/// 501, 505, 506, 508, 510 and 511 (not implemented, HTTP version, content negotiation, loop, extension, network login)
-/// do not go away. A 507 means that the server is out of storage, and a retry does not free any. The caller decides
-/// about vendor-specific codes, such as 520 to 529.
+/// Returns false for all other status codes, whose causes do not go away on their own. The caller decides about
+/// vendor-specific codes, such as 520 to 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
@@ -31,8 +29,8 @@ pub const fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Returns true for transient network errors: timeouts, resets, refused connections, and temporary failures to resolve
-/// a name.
+/// Returns true for transient network errors: timeouts, resets, refused connections, and temporary failures to
+/// resolve a name.
 ///
 /// | kind | why it is transient |
 /// |---|---|
@@ -44,9 +42,7 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
 /// | a temporary lookup failure (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
-/// All other errors concern this machine or this call (permissions, addresses) and do not go away on their own. Use
-/// this function only for connections: a file that ends too early also gives `UnexpectedEof`, but a retry would not
-/// help there.
+/// Use this function only for connections: a file that ends too early also gives `UnexpectedEof`.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -71,8 +67,8 @@ pub fn is_transient_io(error: &io::Error) -> bool {
     ) || is_transient_lookup(error)
 }
 
-/// Returns true for a temporary failure to resolve a name. The standard library has no `ErrorKind` for this failure,
-/// and keeps the resolver's error code only on Windows.
+/// Returns true for a temporary failure to resolve a name. The standard library has no `ErrorKind` for it, and keeps
+/// the error code only on Windows.
 ///
 /// Sources: `gai_strerror(EAI_AGAIN)` in glibc, musl, macOS and the BSDs; error 11002 in WinSock.
 #[cfg(feature = "std")]

@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Generates a first wait and a cap, in ticks. In about half of the cases, both are small.
+/// Generates a first wait and a cap, in ticks.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -37,8 +37,7 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks that each wait is within the jitter's bounds, for several ticks (units of time) and for every jitter except
-/// decorrelated. `growth.rs` tests the ceilings.
+/// Checks that each wait is within the jitter's bounds, for several ticks and for every jitter except decorrelated.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -85,8 +84,7 @@ proptest! {
         }
     }
 
-    /// For retry n, `delay` must return the iterator's nth wait if both use a random number generator in the same
-    /// state. For decorrelated jitter, that is the state before the iterator's first wait.
+    /// For retry n, `delay` must return the iterator's nth wait.
     #[test]
     fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),

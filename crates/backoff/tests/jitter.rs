@@ -25,8 +25,7 @@ fn range(jitter: Jitter, n: usize, previous: u64) -> (u64, u64) {
     }
 }
 
-/// The waits for each seed, with each wait standardised by its range. If the draws are uniform, the standardised waits
-/// have mean 0 and variance 1, whatever their ranges are.
+/// The waits for each seed, standardised by their ranges to mean 0 and variance 1.
 fn standardised(jitter: Jitter) -> Vec<Vec<f64>> {
     let backoff = Backoff::exponential(Duration::from_secs(BASE), Duration::from_secs(CAP)).unwrap();
     let backoff = backoff.with_tick(Duration::from_secs(1)).unwrap().with_jitter(jitter).unwrap();

@@ -1,4 +1,4 @@
-//! Tests the waits of a ladder's rungs. Ladders that must not compile are in the repository's `tests/compile_fail`.
+//! Tests the waits of a ladder's rungs.
 
 use std::time::Duration;
 

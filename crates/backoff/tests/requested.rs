@@ -1,6 +1,4 @@
-//! Tests the parsing of requested waits against cases shared with all other implementations. A case has a `text`, the
-//! time `failed_at` from which waits are counted, and either the expected `wait` in seconds or the reason why the text
-//! is `ignored`.
+//! Tests the parsing of requested waits against cases shared with all other implementations.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

@@ -18,8 +18,7 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     (result, Instant::now().duration_since(start))
 }
 
-/// With delays of 50, 70 and 1,000 ms, retries an operation that returns one of `results` per call. Returns the
-/// final result, the number of calls and the time taken.
+/// Retries an operation that returns the next of `results` on each call.
 async fn retried(results: &[Result<u64, &'static str>]) -> (Result<u64, &'static str>, u64, Duration) {
     let calls = Cell::new(0);
     let operation = async || {

@@ -1,11 +1,10 @@
-//! The only file in this crate that reads the clock. All other code takes the time as a parameter.
+//! The only file in this crate that reads the clock.
 
 use std::time::Duration;
 
 pub(crate) use comeback_operate::clock::now;
 
-/// Runs `work`, and returns its result and the wall time that it took. A command must not include this time in its
-/// JSON, because the same seed must give the same bytes.
+/// Runs `work`, and returns its result and the wall time that it took.
 #[expect(clippy::disallowed_methods, reason = "wall time is what is measured")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();

@@ -11,7 +11,7 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`. Each string is one reason.
+    /// No policy meets the goal of `comeback plan`, for these reasons.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     #[error(transparent)]

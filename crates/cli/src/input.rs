@@ -23,7 +23,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
     Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())
 }
 
-/// Removes a UTF-8 byte-order mark from the start of a file's content. Fails if the bytes look like UTF-16.
+/// Removes a UTF-8 byte-order mark from the start of a file's content, and fails for UTF-16.
 pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
     match bytes {
         // The file begins with a UTF-16 byte-order mark, or with an ASCII character in UTF-16. JSON always begins with
@@ -37,7 +37,7 @@ pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Encodes a string in UTF-16 in four ways: in both byte orders, each with and without a byte-order mark.
+    /// Encodes a string in UTF-16 in both byte orders, each with and without a byte-order mark.
     pub(crate) fn in_utf16(text: &str) -> [Vec<u8>; 4] {
         let bytes = |mark: &str, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
             format!("{mark}{text}").encode_utf16().flat_map(of).collect()

@@ -1,9 +1,7 @@
 //! The `comeback` command, as a library, so that tests can call its parts.
 //!
-//! Each subcommand has a file that parses its arguments and runs it. A subcommand that draws or prints a lot also has a
-//! folder. `simulate`, `replay`, `schedule`, `plan` and `contention` need no AWS account. [`comeback_rehearsal`]
-//! contains the code that these subcommands share with the console, such as the code that parses flags and draws
-//! charts.
+//! Each subcommand has a file that parses its arguments and runs it. [`comeback_rehearsal`] contains the code that
+//! simulations and plans share with the console.
 //!
 //! | file | holds |
 //! |---|---|
@@ -161,8 +159,7 @@ fn parse() -> Arguments {
     })
 }
 
-/// Adds tips to `clap`'s error about the subcommand `given`. For a refused argument, the tips name the subcommands that
-/// accept it.
+/// Adds tips to `clap`'s error about the subcommand `given`.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
@@ -182,9 +179,7 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// Returns tips for a refused argument. A flag gets a tip for each subcommand that accepts it. An operand gets one
-/// tip, with the operands that the subcommand `given` accepts. If `given` accepts none, an operand that may be a file
-/// gets a tip for each subcommand that accepts files.
+/// Returns tips for a refused argument: the subcommands that accept it, or the operands that `given` accepts.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));
@@ -199,7 +194,7 @@ fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec
     command.get_subcommands().filter(takes).map(|taker| tip(taker, argument)).collect()
 }
 
-/// Names of a command's operands, such as `FILE`. `None` if there are none.
+/// Names of a command's operands, such as `FILE`, or `None` if it has none.
 fn words(command: &clap::Command) -> Option<String> {
     let names = command.get_positionals().filter_map(Arg::get_value_names).flatten();
     let names: Vec<&str> = names.map(|name| name.as_str()).collect();
@@ -210,8 +205,7 @@ fn is_file(positional: &Arg) -> bool {
     positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
-/// Returns a tip for `clap`'s error about an unexpected or missing argument. The tip names a subcommand and what it
-/// accepts, as in `'comeback replay' takes a file: Show what the retry handler does with recorded messages`.
+/// Returns a tip such as `'comeback replay' takes a file: Show what the retry handler does with recorded messages`.
 fn tip(subcommand: &clap::Command, what: &str) -> StyledStr {
     let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
     format!("'comeback {}' takes {what}: {about}", subcommand.get_name()).into()

@@ -12,7 +12,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// True once this process has printed its JSON object. There must be only one.
+/// True once this process has printed its only JSON object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a command's result as indented JSON.
@@ -30,8 +30,7 @@ pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFail
     Ok(())
 }
 
-/// JSON formatter that escapes strings as [`shown_json`] does, including the strings in a payload. The rest of a
-/// payload is copied unchanged.
+/// JSON formatter that escapes strings as [`shown_json`] does, including the strings in a payload.
 struct Escaping;
 
 impl Formatter for Escaping {

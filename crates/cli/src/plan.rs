@@ -58,8 +58,7 @@ fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) ->
     )
 }
 
-/// Returns a table of the default policy and of every unbeaten policy, fastest first. A policy is unbeaten if no other
-/// policy beats it in every figure.
+/// Returns a table of the default policy and of every unbeaten policy, fastest first.
 fn policies(plan: &Plan) -> Table {
     let mut table = table();
     table.set_header(HEAD);

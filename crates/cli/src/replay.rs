@@ -30,7 +30,7 @@ use crate::output::print_json;
 pub use recorded::Recorded;
 pub use shift::shifted;
 
-/// ARN of the function that failed in the sample events in `events/`. The default allow-list always includes this ARN.
+/// ARN of the function that failed in the sample events in `events/`.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
 
 pub(crate) const EXAMPLES: &str = "\
@@ -104,8 +104,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Returns an allow-list of the functions that the messages name, in the format of `TARGET_FUNCTIONS`. Leaves out
-/// malformed ARNs, because the handler dead-letters messages with a malformed ARN whatever the allow-list contains.
+/// Returns an allow-list of the functions that the messages name, without malformed ARNs.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -136,18 +135,17 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     Ok(())
 }
 
-/// Escapes JSON for a terminal. JSON for a file or another program is unchanged.
+/// Escapes JSON if it is printed on a terminal.
 fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
-/// The handler's actions on the messages in one file. The JSON members have the same order as the fields.
+/// The handler's actions on the messages in one file.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks times that SQS always writes. The replay then assumes that each message was sent when its
-    /// event failed, and that the handler receives it for the first time.
+    /// True if the file lacks times that SQS always writes, and the replay assumes them.
     pub times_assumed: bool,
     /// The handler's calls, and its decisions about the file's messages.
     pub handled: Handled,
@@ -158,8 +156,7 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// The decisions, one per message, in the order of the event's messages. Messages that lack an attribute that SQS
-    /// always writes come last.
+    /// The decisions, one per message. Messages that lack an attribute that SQS always writes come last.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,
@@ -192,8 +189,7 @@ pub struct MessageDecision {
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages, with the handler's clock at `at`. If `at` is `None`, the clock shows the
-    /// time when the last message is due.
+    /// Runs the handler on a file's messages at time `at`, or else when the last message is due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
         let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
@@ -248,7 +244,7 @@ impl MessageDecision {
     }
 }
 
-/// Explains why the handler ignores the event's `RetryAfter`. Returns an empty string if it does not ignore one.
+/// Explains why the handler ignores the event's `RetryAfter`; empty if it does not.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -280,9 +276,8 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Returns the latest due time of a batch's messages; `None` for an empty batch. A message received for the first
-/// time is due when it was sent. A message received again is due when its backoff ends or, if no retry will follow,
-/// at its first receive.
+/// Returns the latest due time of a batch's messages, or `None` for an empty batch. A message received for the first
+/// time counts as due when it was sent.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
@@ -369,7 +364,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// Formats a message id for display. A missing id is shown as `""`.
+/// Formats a message id for display, with `""` for a missing id.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

@@ -118,7 +118,7 @@ struct PrintedPolicy<'a> {
     max_retries: u64,
     base_backoff_seconds: u64,
     max_backoff_seconds: u64,
-    /// The waits that `BACKOFFS` lists, in seconds. Empty if `BACKOFFS` is not set.
+    /// The waits that `BACKOFFS` lists, in seconds; empty if it is not set.
     backoffs_seconds: &'a [u64],
     jitter: &'static str,
 }

@@ -4,8 +4,7 @@ use std::process::exit;
 
 use tokio::sync::watch;
 
-/// Sets `raise` to true at the first Ctrl-C or SIGTERM, and exits with code 130 at the second. If it cannot listen
-/// for signals, they end the process as usual.
+/// Sets `raise` to true at the first Ctrl-C or SIGTERM, and exits with code 130 at the second.
 pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::spawn(async move {

@@ -42,8 +42,7 @@ Examples:
 
 /// Flags that the help of `simulate` shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// Flags that the help of `simulate` shows under *Faults*. A flag that is neither here nor in [`FIRST`] appears under
-/// *More*.
+/// Flags that the help of `simulate` shows under *Faults*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
 /// Puts a flag under its heading in the help of `simulate`.
@@ -114,7 +113,7 @@ fn print(
     Ok(())
 }
 
-/// Creates a progress bar for a simulation's virtual time. If there are several runs, `what` names the run.
+/// Creates a progress bar for a simulation's virtual time. `what` names the run, if there are several.
 fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
     Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
@@ -126,7 +125,7 @@ impl Watcher for Progress {
     }
 }
 
-/// Writes a CSV file with a row of counts for each minute, including minutes without events. The first minute is 0.
+/// Writes a CSV file with a row of counts for each minute, from minute 0, including minutes without events.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

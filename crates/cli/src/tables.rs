@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// Maximum width of a table, in characters. The narrowest common terminal has this width.
+/// Maximum width of a table, in characters.
 const COLUMNS: u16 = 80;
 
 /// Time between two frames of a spinner.
@@ -36,14 +36,12 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
     }
 }
 
-/// A progress bar on standard error, removed when this value is dropped. The bar is hidden unless standard error is a
-/// terminal.
+/// A progress bar on standard error, removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Creates a progress bar for `length` steps. `figures` is an indicatif template for the text to the right of the
-    /// bar.
+    /// Creates a progress bar for `length` steps, with the indicatif template `figures` to its right.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }
@@ -79,8 +77,7 @@ pub(crate) mod tests {
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Returns true if a terminal would obey any escape sequence in the text. Line breaks and colours do not count,
-    /// because the command itself prints them.
+    /// Returns true if a terminal would obey any escape sequence in the text, except line breaks and colours.
     pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
         let text = text.replace("\u{1b}[", "");
         shown_lines(&text) != text

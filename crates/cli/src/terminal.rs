@@ -22,7 +22,7 @@ use crate::tables::{align_right, unwrapped_table};
 /// Column at which the values in a list of facts begin.
 const FACTS: usize = 14;
 
-/// Formats text with colours, which `anstream` removes if the output cannot show them. Control characters are escaped.
+/// Formats text with colours, and escapes control characters.
 pub(crate) fn coloured(text: &Text) -> String {
     let mut line = String::new();
     for span in text.spans() {
@@ -42,8 +42,7 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Formats a block of output for the terminal. Returns an empty string for a long list, a note or a warning, because
-/// other functions print those.
+/// Formats a block of output for the terminal, except long lists, notes and warnings.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -81,10 +80,10 @@ fn series(series: &Series) -> String {
     text
 }
 
-/// Bars from the lowest to the highest. A count of zero is shown as a dot instead.
+/// Bars from the lowest to the highest.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Formats the moments as lines of text, grouped by day. A moment's log lines are aligned with its text.
+/// Formats the moments as lines of text, grouped by day.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -101,13 +100,13 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Returns a part of a time in RFC 3339 format. `part` is the range of the characters to return.
+/// Returns the characters of an RFC 3339 time in the range `part`.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// Prints a long list. No row is wrapped, so that a key can be copied whole. Each row is formatted twice: to find the
-/// column widths, and to print the row. Keeping a hundred thousand formatted rows would take too much memory.
+/// Prints a long list without wrapping rows, so that a key can be copied whole. Rows are formatted twice to save
+/// memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,
@@ -151,8 +150,8 @@ fn table(rows: &Table) -> comfy_table::Table {
     table
 }
 
-/// Prints a layout: notes and warnings on standard error and, unless the command prints JSON, the rest on standard
-/// output.
+/// Prints a layout: its notes and warnings on standard error, the rest on standard output unless the command prints
+/// JSON.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
     session.say(&layout.0.iter().map(drawn).collect::<String>())?;
     remark(layout, session);
@@ -193,8 +192,8 @@ fn write<E>(
     })
 }
 
-/// Plans a change, shows the plan, asks the operator to confirm it, performs it and shows the result. `dry_run` is
-/// `None` if the command has no `--dry-run` flag.
+/// Plans a change, asks the operator to confirm the plan, performs it and shows the result. `dry_run` is `None` if
+/// the command has no `--dry-run` flag.
 pub(crate) async fn change(
     change: impl Change,
     dry_run: Option<bool>,
@@ -203,7 +202,7 @@ pub(crate) async fn change(
     changed(change, dry_run, session).await.map(drop)
 }
 
-/// Like [`change`], but returns the result. `None` if the plan was only shown.
+/// Like [`change`], but returns the result, or `None` if the plan was only shown.
 pub(crate) async fn changed<C: Change>(
     change: C,
     dry_run: Option<bool>,
@@ -217,8 +216,8 @@ pub(crate) async fn changed<C: Change>(
     result
 }
 
-/// Plans a change, shows the plan, and performs the change once it is confirmed. Sets `objects` to the JSON of the plan
-/// and, after the change, to the JSON of the result, even if this function then fails.
+/// Plans a change, and performs it once it is confirmed. Leaves the JSON of the plan or of the result in `objects`,
+/// even if this function then fails.
 async fn planned_and_performed<C: Change>(
     change: C,
     dry_run: Option<bool>,

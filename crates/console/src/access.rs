@@ -1,8 +1,7 @@
 //! Signs browsers in to the console with one-time codes, and keeps track of their sessions.
 //!
-//! A session has a cookie and a form secret. The cookie alone proves nothing: browsers send it to every port of a host,
-//! so a page served by another program on this machine can trigger a request with the cookie. A POST therefore also
-//! needs the form secret, which is a hidden field in each form.
+//! A session has a cookie and a form secret. Browsers send the cookie to every port of a host, so a POST also needs
+//! the secret, a hidden field in each form.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -24,7 +23,7 @@ use crate::response::{html, refused};
 /// Path of the request that exchanges the one-time code in its query for a session cookie.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of sessions. A sign-in beyond this number ends the oldest session.
+/// Maximum number of sessions. A further sign-in ends the oldest.
 const SESSIONS: usize = 16;
 
 const WITHOUT_SESSION: &str =
@@ -39,8 +38,7 @@ pub(super) fn token() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns true if the two strings are equal. Compares them in constant time, so that the duration reveals nothing to
-/// an attacker.
+/// Compares two strings in constant time.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -71,14 +69,13 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Creates the access control for a console that listens on this port. The name of its session cookie includes the
-    /// port, because browsers send a cookie to every port of a host.
+    /// Creates the access control for a console that listens on this port.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// Creates a code that one browser can use to sign in within a minute. Returns a path that contains the code.
+    /// Creates a code that one browser can use to sign in within a minute, and returns a path that contains the code.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");
@@ -99,8 +96,7 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Lets a request with a valid session continue to its page. Responds to any other request itself: a request with a
-    /// valid one-time code gets a session cookie, and every other request is refused.
+    /// Lets a request with a valid session continue to its page, and responds to any other request itself.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
             let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
@@ -126,8 +122,7 @@ impl Access {
     }
 
     /// Responds to a valid code with a page that sets the session cookie and then opens the console. A redirect would
-    /// not work: if the operator followed a link on another site or in a file, the browser would not send the new
-    /// `SameSite=Strict` cookie with the redirected request.
+    /// lose the `SameSite=Strict` cookie if the operator came from another site.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {
@@ -176,7 +171,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// Signs in with the one-time code in the path, and returns the session cookie. `None` if the code is refused.
+    /// Signs in with the one-time code in the path, and returns the session cookie, or `None` if the code is refused.
     fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
         let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
             panic!("a code is exchanged, and leads nowhere else")

@@ -1,4 +1,4 @@
-//! The page that lists what operators have changed. `comeback history` prints the same list.
+//! The page that lists what operators have changed.
 
 use askama::Template;
 use axum::Router;

@@ -1,8 +1,7 @@
-//! Pages for making changes, such as pausing a function. The operator fills in a form and confirms the plan, and the
-//! change is then performed.
+//! Pages for making changes, such as pausing a function.
 //!
-//! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the same
-//! as the one shown.
+//! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the
+//! same.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -29,12 +28,11 @@ use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::{PageScreen, Question, Summary};
 
-/// Form field that is present if the operator requests a plan. Without this field, the page only shows the filled-in
-/// form.
+/// Form field that is present if the operator requests a plan.
 pub(super) const PLAN: &str = "plan";
 /// Form field with the digest of the plan that the operator saw.
 const DIGEST: &str = "digest";
-/// Form field with the form's one-time id. If the form is submitted twice, the change is made only once.
+/// Form field with the form's one-time id, so that a form submitted twice makes only one change.
 const ONCE: &str = "once";
 
 #[derive(Debug)]
@@ -45,7 +43,7 @@ pub(super) struct ChangeForm {
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Parses the form's fields. The error names the field that is wrong.
+    /// Parses the form's fields, with an error that names the wrong field.
     pub(super) asked: fn(&Fields) -> Result<Box<dyn Asked>, String>,
     /// Path that the *Back* link opens once the change has ended.
     pub(super) back: &'static str,
@@ -58,16 +56,15 @@ pub(super) struct Input {
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) argument: Argument,
-    /// Common values and their button labels. A button shows the plan for its value.
+    /// Common values and the labels of their buttons.
     pub(super) choices: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// The flag with this name, as in `--name=value`. Left out if the field is empty.
+    /// The flag with this name, as in `--name=value`; left out if the field is empty.
     Flag(&'static str),
-    /// The flag with this name, which may be repeated. The form has a field for each value, and an empty field to add
-    /// another value.
+    /// The flag with this name, which may be repeated.
     Each(&'static str),
     /// A function's name as a positional argument, or `--all` if the field's value is `*`.
     FunctionOrAll,
@@ -84,7 +81,7 @@ impl Input {
         Self { name, label, hint, argument, choices: &[] }
     }
 
-    /// The field's value, parsed by `read`; `None` if the field is empty. The error begins with the field's label.
+    /// The field's value, parsed by `read`, or `None` if the field is empty.
     pub(super) fn read<T>(
         &self,
         fields: &Fields,
@@ -163,8 +160,7 @@ impl ChangeForm {
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    /// The `comeback` command line that makes the same change as the form. Each value is quoted as one word and cannot
-    /// be read as a flag.
+    /// The `comeback` command line that makes the same change as the form.
     fn command(&self, fields: &Fields, place: &str) -> Command {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
@@ -255,8 +251,8 @@ impl Performer {
     }
 }
 
-/// Returns the names of the functions that a form offers: those on the allow-list, and those with waiting events. Empty
-/// if the handler's log has not been read.
+/// Returns the names of the functions on the allow-list, and of those with waiting events. Empty before the first
+/// read of the handler's log.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
         let deployment = &reading.deployment;
@@ -266,8 +262,7 @@ async fn functions(console: &Console) -> BTreeSet<String> {
     console.waiting(look).await.known().unwrap_or_default()
 }
 
-/// A sentence that says how many of the function's events a pause currently holds. `None` if the form names no
-/// function, or if the handler's log has not been read.
+/// A sentence that says how many of the function's events a pause currently holds, or `None` if this is unknown.
 async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
@@ -290,8 +285,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Plans a change for the page to show. If `asked` is a failure, or if planning fails, the page shows this failure
-    /// instead of a question.
+    /// Plans a change for the page, which shows any failure instead of a question.
     pub(super) async fn of(asked: Result<Box<dyn Asked>, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.asking().await;
@@ -320,14 +314,13 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    /// The form's inputs, each with its values. Only a repeatable input can have more than one value.
     inputs: Vec<(&'static Input, Vec<String>)>,
     functions: BTreeSet<String>,
     fields: String,
     command: String,
     once: String,
     offer: Option<Offer>,
-    /// A sentence that says how many events a pause currently holds. `None` if the number is unknown.
+    /// A sentence that says how many events a pause currently holds, or `None` if this is unknown.
     held: Option<String>,
 }
 

@@ -27,8 +27,7 @@ use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
 
-/// The console's state, which every page receives. axum requires it to be `Send`; a `SendWrapper` is enough, because
-/// all pages run on one thread.
+/// The console's state, which every page receives. All pages run on one thread, as `SendWrapper` requires.
 #[derive(Clone)]
 pub(super) struct Console(SendWrapper<Rc<Shared>>);
 
@@ -38,17 +37,16 @@ pub(super) struct Shared {
     pub(super) works: Works,
     pub(super) dead: Dead,
     account: OnceCell<Account>,
-    /// The demonstration that the console shows. `None` if it shows a real deployment.
+    /// The demonstration that the console shows, or `None` for a real deployment.
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     activity: Fresh<Recorded>,
     /// The latest counts for the navigation, which every page shows.
     pub(super) counts: Cell<Option<Counts>>,
-    /// Traces of events, by the event's id and a flag. The flag is true if the trace includes the function's log lines
-    /// from every attempt.
+    /// Traces of events, by id. The flag is true if the trace includes the function's log lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
-    /// Results of `doctor`, by function. The key `None` stands for the whole deployment.
+    /// Results of `doctor`, by function; `None` stands for the whole deployment.
     checks: Cached<Option<String>, Diagnosis>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
@@ -64,8 +62,7 @@ pub(super) struct Counts {
 
 type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 
-/// A result computed from the waiting events. During the first read of the handler's log, which may take minutes, only
-/// the progress of that read is known.
+/// A result computed from the waiting events, or the progress of the first read of the handler's log.
 pub(super) enum Waiting<T> {
     /// The time when the log was read, and the result.
     Read { at: Timestamp, value: Result<T, Failure> },
@@ -74,7 +71,7 @@ pub(super) enum Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// The time when the handler's log was last read. `None` during the first read.
+    /// The time when the handler's log was last read, or `None` during the first read.
     pub(super) fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Read { at, .. } => Some(*at),
@@ -121,13 +118,13 @@ impl Console {
         })))
     }
 
-    /// Sets the account that the pages use. Without it, the first page that needs the account connects to AWS.
+    /// Sets the account that the pages use.
     #[cfg(test)]
     pub(super) fn reach(&self, account: Account) {
         self.account.set(account).expect("no page has reached another");
     }
 
-    /// The deployment's AWS account. `None` until a page has connected to it.
+    /// The deployment's AWS account, or `None` until a page has connected to it.
     pub(super) fn account(&self) -> Option<&Account> {
         self.account.get()
     }
@@ -139,7 +136,6 @@ impl Console {
     }
 
     /// Connects to the account, unless an earlier call has done so, and returns an [`Operator`] for this deployment.
-    /// Fails without credentials; the next call then tries to connect again.
     pub(super) async fn operator(
         &self,
         follow: Rc<dyn Follow>,
@@ -149,8 +145,7 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// Returns an [`Operator`] for a page that only reads. It needs no interrupt, because the read ends when the
-    /// browser disconnects.
+    /// Returns an [`Operator`] for a page that only reads, without an interrupt.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
@@ -164,8 +159,7 @@ impl Console {
         Command::new(name, words, self.address.flags()).to_string()
     }
 
-    /// Calls `look` with the waiting events as of the last read of the handler's log. [`Behind`] decides when to read
-    /// new lines of the log.
+    /// Calls `look` with the waiting events as of the last read of the handler's log.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();
@@ -207,8 +201,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// Returns the trace of the event with this id. If `logs` is true, the trace includes the function's log lines from
-    /// every attempt; otherwise, only those from the last failed attempt.
+    /// Returns the trace of the event with this id. `logs` adds the function's log lines from every attempt, not only
+    /// the last failed one.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
         let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };
@@ -258,8 +252,7 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
 /// Maximum number of cached traces, and of cached diagnoses.
 const KEPT: usize = 32;
 
-/// Returns the cached value for a key, or adds an empty value if the key is new. If the cache is full, it is cleared
-/// before a new key is added.
+/// Returns the cached value for a key, or adds an empty value if the key is new. A full cache is cleared first.
 fn cached<K: Ord, T>(values: &Cached<K, T>, key: K) -> Rc<Fresh<T>> {
     let mut values = values.borrow_mut();
     if values.len() == KEPT && !values.contains_key(&key) {

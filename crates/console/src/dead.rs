@@ -1,8 +1,7 @@
 //! The pages about dead-letters.
 //!
-//! Reading dead-letters hides them from everybody for a while, so a page reads the dead-letter queue only if the
-//! operator requests it. A scan leaves a snapshot without payloads, which the pages and plans use. Only one action at a
-//! time reads the queue, because two would hide dead-letters from each other.
+//! Reading dead-letters hides them for a while, so a page reads the queue only if the operator requests it. A scan
+//! leaves a snapshot without payloads for pages and plans. Only one action at a time reads the queue.
 
 mod change;
 mod dead_letter;
@@ -91,7 +90,7 @@ struct DeadPage {
     once: String,
     /// Name of the function that the page is limited to; empty if the page shows all functions.
     only_of: String,
-    /// The groups of dead-letters that the latest scan found. `None` before the first scan.
+    /// The groups of dead-letters that the latest scan found, or `None` before the first scan.
     scanned: Option<Groups>,
     /// The command line that lists the dead-letters that the latest scan found; empty before the first scan.
     command: String,
@@ -109,8 +108,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Groups the dead-letters that the latest scan found. If a function is given, only its dead-letters are included.
-    /// `None` before the first scan.
+    /// Groups the dead-letters that the latest scan found, for one function or for all. `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: Option<&FunctionName>) -> Option<Self> {
         let (snapshot, now) = (console.dead.snapshot()?, console.now());
         let mut groups = snapshot.groups();
@@ -141,8 +139,7 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// Shows the page with the groups of dead-letters. If the URL has a query parameter `target`, shows only that
-/// function's dead-letters.
+/// Shows the groups of dead-letters, of all functions or of the function in the query parameter `target`.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);
@@ -152,8 +149,8 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&DeadPage { only_of: target.unwrap_or_default(), ..page })
 }
 
-/// Returns the page with the groups of dead-letters and the form that scans the queue. `filled` has the values of the
-/// form's fields. If the form was refused, `refused` is the reason.
+/// Returns the page with the groups of dead-letters and the scan form. `refused` is the reason why the form was
+/// refused.
 async fn dead_page(
     visit: &Visit,
     function: Option<&FunctionName>,
@@ -220,7 +217,7 @@ fn said(snapshot: &Snapshot) -> String {
     format!("Read {all}{matching}{visible}.")
 }
 
-/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.` Empty if there is no filter.
+/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.`; empty if there is no filter.
 fn only(snapshot: &Snapshot) -> String {
     let flags = snapshot.filter.flags();
     if flags.is_empty() {
@@ -231,8 +228,7 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
-/// Formats the filter's flags for display. Control characters are escaped: a form field may even contain a NUL, which
-/// no command line can contain.
+/// Formats the filter's flags for display, with control characters escaped.
 pub(super) fn shown_flags(filter: &Filter) -> String {
     let flags = filter.flags();
     let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
@@ -299,8 +295,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// Selects the page of the list that contains the dead-letter at index `from`, or the last page if `from` is too large.
-/// Returns the page's range of indexes, and the first indexes of the previous page and of the next page.
+/// Returns the indexes on the list's page that contains `from`, and the first indexes of the pages before and after
+/// it.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

@@ -1,4 +1,4 @@
-//! The demonstration: a simulated account, its fast clock, and the bar that controls them. Every page shows the bar.
+//! The demonstration: a simulated account, its fast clock, and the bar on every page that controls them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ impl Demonstration {
     }
 }
 
-/// A clock that runs at a multiple of real time. It stops if nobody reads it for [`UNWATCHED`].
+/// A clock that runs at a multiple of real time, and stops if nobody reads it for [`UNWATCHED`].
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
@@ -97,8 +97,7 @@ impl Clock for FastClock {
         self.read().time
     }
 
-    /// Sleeps until the clock shows `time`. If the clock is stopped, sets the clock to `time`, because otherwise the
-    /// sleep would never end.
+    /// Sleeps until the clock shows `time`, or sets a stopped clock to `time`.
     async fn sleep_until(&self, time: Timestamp) {
         loop {
             let changed = self.changed.notified();
@@ -150,8 +149,7 @@ impl Demonstration {
         }
     }
 
-    /// Performs the action of one of the demonstration's buttons. Returns false if the button or its function is
-    /// unknown.
+    /// Performs the action of one of the demonstration's buttons. Returns false for an unknown button or function.
     pub(super) fn press(&self, button: &str, function: &str) -> bool {
         match button {
             "faster" => self.clock.change(|set| set.pace = (set.pace + 1).min(PACES.len() - 1)),

@@ -1,6 +1,4 @@
-//! The page with the doctor's findings. Problems come first, each with a fix that the operator can copy or start with a
-//! button. All other findings are collapsed into one line. A fix that needs an SNS topic has a form field for the
-//! topic.
+//! The page with the doctor's findings, problems first.
 
 use std::cmp::Reverse;
 
@@ -21,17 +19,17 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/doctor", page(doctor))
 }
 
-/// A form field for the ARN of an SNS topic. The ARN completes the command that fixes a problem.
+/// A form field for the ARN of an SNS topic, which some fixes need.
 #[derive(Clone, Default)]
 pub(super) struct TopicField {
     pub(super) value: String,
-    /// The topic's ARN, or the reason why the text is not a usable ARN. `None` if the field is empty, or if the
-    /// deployment could not be read.
+    /// The topic's ARN, or the reason why the text is not a usable ARN. `None` for an empty field or an unreadable
+    /// deployment.
     read: Option<Result<TopicArn, String>>,
 }
 
 impl TopicField {
-    /// Reads the ARN of an SNS topic from the page's URL. Refuses a topic outside the handler's region.
+    /// Reads the ARN of an SNS topic from the page's URL.
     async fn of(visit: &Visit) -> Self {
         let fields = visit.query();
         let Some(value) = fields.get("topic").map(str::trim) else { return Self::default() };
@@ -41,7 +39,6 @@ impl TopicField {
     }
 
     /// Returns the lines of the fix that a judgement suggests, without those that still need the ARN of an SNS topic.
-    /// Empty if nothing is wrong.
     pub(super) fn fix_lines(&self, judgement: &Judgement) -> Vec<FixLine> {
         let topic = self.read.as_ref().and_then(|read| read.as_ref().ok());
         let lines = judgement.fix_lines(topic).into_iter();

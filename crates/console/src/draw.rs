@@ -18,7 +18,7 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
 /// Maximum length, in characters, of a key that is shown in full.
 const WHOLE_KEY: usize = 24;
 
-/// Shortens an event's key for a table. A whole UUID in each row would leave no room for anything else.
+/// Shortens an event's key for a table.
 pub(super) fn short_key(key: &str) -> Cow<'_, str> {
     let is_uuid = key.len() == 36 && key.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     let most = if is_uuid { 8 } else { WHOLE_KEY };
@@ -59,8 +59,7 @@ pub(super) fn address(command: &Command) -> Option<String> {
     })
 }
 
-/// The button for the first command in `text` that makes a change: the button's label, and the path of the change's
-/// plan. `None` if the text contains no such command.
+/// The label and path of the button for the first command in `text` that makes a change, if any.
 pub(super) fn button(text: &Text) -> Option<(String, String)> {
     text.spans().iter().find_map(|span| {
         let Piece::Command(command, _) = &span.piece else { return None };

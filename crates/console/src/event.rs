@@ -75,8 +75,7 @@ fn remarks(trace: &Trace) -> impl Iterator<Item = Text> {
     trace.copies().into_iter().chain(trace.unknown_pause())
 }
 
-/// Returns the event's steps, with the function's log lines if `with_lines` is true. Otherwise, the page shows the log
-/// lines of the last failure separately.
+/// Returns the event's steps, with the function's log lines if `with_lines` is true.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
@@ -114,8 +113,7 @@ fn is_held(trace: &Trace) -> bool {
     trace.pause.is_some_and(|pause| pause.holds(due))
 }
 
-/// The function's log lines from the last failed attempt; `None` if no attempt failed, or if the trace does not contain
-/// that attempt's invocation.
+/// The function's log lines from the last failed attempt, if the trace contains its invocation.
 fn last_failure(trace: &Trace) -> Option<LastFailure> {
     let step = trace.story.steps.iter().rfind(|step| step.happened == Happened::Failed)?;
     let invocation = trace.invocation(step.request_id())?;
@@ -139,8 +137,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
 }
 
-/// Paths of the plan pages for retrying the event now and for cancelling it; `None` unless the event is waiting. The
-/// first path is `None` if a pause holds the event, which can then only be cancelled.
+/// Paths of the plans to retry and to cancel a waiting event. The first is `None` if a pause holds the event.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     let Story { key, target, end: StoryEnd::Waits(_), .. } = &trace.story else { return None };
     let name = command_name(target, &trace.deployment.handler_arn);
@@ -200,8 +197,8 @@ fn is_wait(step: &Step) -> bool {
     matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The number of the attempt that a step belongs to, and the step's mark in the chart. If the number is `None`, the
-/// step belongs to the same attempt as the step before it.
+/// The number of the attempt that a step belongs to, and the step's mark in the chart. `None` means the same attempt
+/// as the step before.
 fn mark(step: &Step) -> (Option<u64>, Mark) {
     let what = match &step.happened {
         Happened::Failed => return (Some(step.attempt()), Mark::Failed),
@@ -218,8 +215,7 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
     }
 }
 
-/// Returns the point that the chart shows after the last step: the end of the wait, or the outcome of the last
-/// invocation. `None` if nothing follows the last step.
+/// Returns the point after the last step in the chart: the end of the wait, or the outcome of the last invocation.
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {

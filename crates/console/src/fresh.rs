@@ -1,5 +1,4 @@
-//! Caches for data read from the account. All tabs share the caches, so each source is read at most once every five
-//! seconds.
+//! Caches for data read from the account, shared by all tabs.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +10,7 @@ use tokio::sync::{Mutex, watch};
 
 use crate::work::panicked;
 
-/// Maximum age of a fresh value. A source is read at most once in this period.
+/// Maximum age of a fresh value.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 /// Maximum age of a value that pages show while the next one is being read.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
@@ -40,7 +39,7 @@ impl<T> Clone for Read<T> {
     }
 }
 
-/// A cached value that all tabs share. If the value is not fresh, a page reads it again from the account.
+/// A cached value that all tabs share, read again from the account when it is not fresh.
 pub(super) struct Fresh<T> {
     // Locked during a read, so that other tabs wait for the same read.
     last: Mutex<Option<Read<T>>>,
@@ -55,8 +54,7 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The cached value if it is fresh; otherwise the result of `read`. `read` receives the previous value, or `None`
-    /// if there is none.
+    /// The cached value if it is fresh; otherwise the result of `read`, which receives the previous value.
     pub(super) async fn get(
         &self,
         now: impl Fn() -> Timestamp,
@@ -78,16 +76,16 @@ impl<T> Fresh<T> {
     }
 }
 
-/// A cache for a value that may take minutes to read. Pages show the last value read while a background task reads the
-/// next one.
+/// A cache for a value that may take minutes to read. Pages show the last value while a background task reads the
+/// next.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
-    /// The last value that was read successfully. The next read continues from this value, even if the last read
-    /// failed.
+    /// The last value that was read successfully, from which the next read continues.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Number of changes to the account so far. The last finished read began after `changes_read` of them.
+    /// Number of changes to the account so far.
     changes: Cell<u64>,
+    /// Number of changes before the last finished read began.
     changes_read: Cell<u64>,
 }
 
@@ -104,8 +102,8 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` while the first read is in progress. If the value is not fresh, starts `read` in the
-    /// background to replace it. The read continues even if the browser disconnects.
+    /// The last value, or `None` during the first read. If the value is not fresh, starts `read` in the background to
+    /// replace it.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
         now: impl Fn() -> Timestamp + 'static,
@@ -155,7 +153,7 @@ impl<T: 'static> Behind<T> {
         self.changes_read.get() == self.changes.get()
     }
 
-    /// Marks the value as outdated. Pages then wait up to [`PATIENCE`] for the next read.
+    /// Marks the value as outdated, so that pages wait up to [`PATIENCE`] for the next read.
     pub(super) fn outdate(&self) {
         self.changes.set(self.changes.get() + 1);
     }

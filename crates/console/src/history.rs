@@ -1,4 +1,4 @@
-//! Charts of how many messages arrived, were retried or were dead-lettered over time. They are as wide as the page.
+//! Charts of how many messages arrived, were retried or were dead-lettered over time.
 
 use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
@@ -9,8 +9,7 @@ use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-/// The colour and style of each line in a chart. The different styles tell the lines apart without
-/// colours.
+/// The colour and style of each line in a chart.
 const STYLES: [(RGBColor, LineStyle); 3] =
     [(BLUE, LineStyle::Thick), (GREEN, LineStyle::Dashed), (ORANGE, LineStyle::Thin)];
 
@@ -41,8 +40,7 @@ fn clock(moment: Timestamp) -> String {
     moment.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// Returns the chart's tooltips, one for each period of time. Each tooltip gives the period's count for every line in
-/// the chart.
+/// Returns the chart's tooltips, each with the counts of all lines for one period.
 fn values(series: &Series) -> impl Iterator<Item = Values> {
     let share = |step: usize| step as f64 / series.steps() as f64;
     Values::each(series.steps(), share, |step| {

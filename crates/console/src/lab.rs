@@ -1,5 +1,5 @@
-//! The policy lab: a form for a retry policy, and the results of `comeback simulate` and `comeback plan`, updated as
-//! the operator types. The lab needs no AWS account.
+//! The policy lab: a form for a retry policy, and the results of `comeback simulate` and `comeback plan` as the
+//! operator types.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
 }
 
-/// Fields that are always shown. The others are collapsed at first.
+/// Fields that are always shown.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
 
 const DEFAULT_OUTAGE: &str = "3h";
@@ -49,8 +49,7 @@ const POLICY: [&str; 8] = [
 /// A form field that is not part of the policy: its name, label, placeholder and hint.
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
-/// Form fields that become flags in a `simulate` command. The fields `outage` and `capacity` also become flags in a
-/// `plan` command.
+/// Form fields that become flags of `comeback simulate`.
 const RUN: [Given; 6] = [
     ("outage", "Outage", DEFAULT_OUTAGE, "How long the target is down"),
     (
@@ -64,7 +63,7 @@ const RUN: [Given; 6] = [
     ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
     ("for", "Virtual time", "24h", "Length of the run"),
 ];
-/// Form fields that become flags of `comeback plan`. The lab also uses `rate` to estimate how many events would wait.
+/// Form fields that become flags of `comeback plan`.
 const GOAL: [Given; 2] = [
     ("rate", "Rate", "10/s", "Events that fail while the target is down, such as 10/s or 600/m"),
     (
@@ -75,7 +74,7 @@ const GOAL: [Given; 2] = [
     ),
 ];
 
-/// Form field with the browser tab's id. Each tab has its own simulation.
+/// Form field with the browser tab's id.
 const TAB: &str = "tab";
 const BESIDE: &str = "beside";
 const DEPLOYED: &str = "deployed";
@@ -91,7 +90,7 @@ struct Input {
 }
 
 impl Input {
-    /// Returns true if the value is not the default. An empty text field stands for the default.
+    /// Returns true if the value is neither empty nor the default.
     fn is_changed(&self) -> bool {
         !self.value.is_empty() && self.value != self.placeholder
     }
@@ -102,7 +101,7 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// Buttons for typical outages: the label and path of each, and true if the page currently shows that outage.
+    /// The label and path of a button for each typical outage, and true if the page currently shows that outage.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],
@@ -114,8 +113,8 @@ struct LabPage {
     /// Reason why the deployed policy could not be read; `None` if it was read, or if it was not requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
-    /// The policy for the operator to paste: as stack parameters, and as properties of the CDK construct. `None` for
-    /// the default policy.
+    /// The policy for the operator to paste, as stack parameters and as CDK properties; `None` for the default
+    /// policy.
     pasted: Option<(String, String)>,
     percent: u64,
     /// The result of the simulation; `None` while it runs.
@@ -163,8 +162,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Returns a button for a typical outage: its label, its path, and true if the page currently shows that outage. The
-/// button sets the fields that describe the outage and keeps all others.
+/// Returns a button for a typical outage: its label, its path, and true if the page currently shows that outage.
 fn preset(words: &'static str, set: &[(&str, &str)], fields: &Fields) -> (&'static str, String, bool) {
     let names = ["outage", "flapping", "for"];
     let chosen = set.iter().fold(fields.without(&names), |fields, (name, value)| fields.with(name, value));

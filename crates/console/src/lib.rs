@@ -1,7 +1,6 @@
 //! The console: everything that [`comeback_operate`] can read and change, as web pages for one user's browser.
 //!
-//! `comeback ui` starts the console. The console calls [`comeback_operate`] and [`comeback_rehearsal`] directly: it
-//! runs no commands, parses no command output, and does not use the AWS SDK.
+//! It calls [`comeback_operate`] and [`comeback_rehearsal`] directly, and runs no commands.
 //!
 //! | file | holds |
 //! |---|---|
@@ -26,21 +25,18 @@
 //! `overview` is the example.
 //!
 //! 1. Add a file with `pub(super) fn routes() -> Router<Console>`, and merge its routes in `routes`. For a page that
-//!    changes nothing, use the route `page(…)`, which handles GET. A handler is an `async fn(Visit) -> Result<Response,
-//!    Problem>`. It may use everything in `comeback_operate`, including types that are not `Send`, because all pages
-//!    run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
+//!    changes nothing, use the route `page(…)`, which handles GET. A handler is an `async fn(Visit) ->
+//!    Result<Response, Problem>`. It may use types that are not `Send`, because all pages run on one thread. Run a
+//!    long computation with `tokio::task::spawn_blocking`.
 //! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
-//!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `text`, `facts`,
-//!    `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and checkboxes.
-//!    The macro `copy` draws text with a Copy button. A chart is a [`figure`](comeback_rehearsal::figure); output it
-//!    with `|safe`. An element with `data-refresh` and an `id` is refreshed every five seconds, so keep forms outside
-//!    such elements. Add the page to `NAVIGATION`.
+//!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `text`,
+//!    `facts`, `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and
+//!    checkboxes. The macro `copy` draws text with a Copy button. A chart is a
+//!    [`figure`](comeback_rehearsal::figure); output it with `|safe`. An element with `data-refresh` and an `id` is
+//!    refreshed every five seconds, so keep forms outside such elements. Add the page to `NAVIGATION`.
 //! 3. Read values with `comeback_operate`, through the `Operator` that `console.asking()` returns. If a read is slow,
-//!    or if the page refreshes, cache the value in a `fresh::Fresh` in `Console`, so that all tabs share one read every
-//!    five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters
-//!    visible.
-//! 4. A change is a `change::ChangeForm`, as in `forms`. It has the form's fields, and a function that makes a change
-//!    from their values. GET shows the plan, and POST performs the change.
+//!    or if the page refreshes, cache the value in a `fresh::Fresh` in `Console`. Escaping is automatic.
+//! 4. A change is a `change::ChangeForm`, as in `forms`. GET shows its plan, and POST performs it.
 
 mod access;
 mod activity;
@@ -82,8 +78,7 @@ use crate::access::Access;
 use crate::console::Console;
 use crate::demonstration::Demonstration;
 
-/// Maximum size, in bytes, of a form sent to the console. The pages that receive files and edited payloads have larger
-/// limits.
+/// Maximum size, in bytes, of a form without a file or an edited payload.
 const LARGEST_FORM: usize = 64 << 10;
 
 /// Options for a console that `comeback ui` starts.
@@ -91,19 +86,18 @@ const LARGEST_FORM: usize = 64 << 10;
 pub struct Options {
     /// The deployment's name, and the AWS region and profile used to reach it.
     pub address: Address,
-    /// True to show a demonstration instead of the deployment: a simulated account with a fast clock.
+    /// True to show a demonstration instead of the deployment.
     pub demo: bool,
     /// Port to listen on; 0 means any free port.
     pub port: u16,
     /// True to open the sign-in page in a browser.
     pub opens_browser: bool,
-    /// True for a read-only console: it cannot change the account, and cannot scan dead-letters, because a scan hides
-    /// them.
+    /// True for a console that can neither change the account nor scan dead-letters.
     pub read_only: bool,
 }
 
-/// Serves the console on 127.0.0.1 until `stop` is raised, and prints sign-in instructions on the terminal. Must run in
-/// a [`LocalSet`](tokio::task::LocalSet).
+/// Serves the console on 127.0.0.1 until `stop` is raised, and prints how to sign in. Must run in a
+/// [`LocalSet`](tokio::task::LocalSet).
 ///
 /// # Errors
 ///

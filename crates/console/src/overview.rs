@@ -1,5 +1,4 @@
-//! The first page: the numbers of waiting events, due events and dead-letters; the functions, worst first; and charts
-//! for the last few hours.
+//! The first page: counts, the functions from worst to best, and charts for the last few hours.
 
 use askama::Template;
 use axum::Router;
@@ -39,7 +38,7 @@ pub(super) fn routes() -> Router<Console> {
 struct Overview {
     frame: Frame,
     tiles: Vec<Tile>,
-    /// Facts that the page shows prominently: pauses, requests and problems.
+    /// Facts that the page shows prominently.
     loud: Vec<Fact>,
     quiet: Vec<Fact>,
     /// Name of each open pause, and the path of the page for ending it.
@@ -63,7 +62,7 @@ struct Tile {
 struct Table {
     rows: Vec<Row>,
     last_hour: LastHour,
-    /// Patterns on the allow-list. They may match functions that have no row.
+    /// Patterns on the allow-list, which may match functions without a row.
     patterns: Vec<String>,
 }
 
@@ -72,8 +71,8 @@ struct Table {
 struct LastHour {
     /// The change in the number of waiting events over the last hour.
     waiting: i64,
-    /// The number of events that were due an hour ago. The page shows this number instead of the change since then,
-    /// because the current count comes from SQS and may be a minute old.
+    /// The number of events that were due an hour ago. Shown instead of the change, because the current count may be
+    /// a minute old.
     due_before: u64,
     dead_lettered: u64,
 }
@@ -90,16 +89,14 @@ struct Row {
     error: String,
     spark: Spark,
     back: Text,
-    /// Path of the page that shows the plan to retry the function's events now; `None` if no event is waiting, if all
-    /// are due soon, or if the function is paused.
+    /// Path of the retry plan for the function's waiting events, or `None` if a retry would change nothing.
     retry: Option<String>,
-    /// The label of the *Pause* or *Resume* button, and the path that the button links to; `None` if the function's
-    /// pause also covers other functions.
+    /// The label and path of the *Pause* or *Resume* button, or `None` if the function's pause also covers other
+    /// functions.
     pause: Option<(&'static str, String)>,
 }
 
-/// A small chart of a function's last three hours. For each five-minute period, a bar above the middle shows failures,
-/// and a bar below it shows retries.
+/// A small chart of a function's last three hours, with failures above the middle and retries below it.
 struct Spark {
     bars: Vec<Bar>,
     words: String,
@@ -206,8 +203,7 @@ fn change_in_words(change: i64) -> String {
 }
 
 impl LastHour {
-    /// Adds up, over all functions, the events that failed, were retried or were dead-lettered in the last hour. A
-    /// failed event waits until it is retried or dead-lettered. `due_before` is the number of events due an hour ago.
+    /// Adds up, over all functions, the events that failed, were retried or were dead-lettered in the last hour.
     fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
         let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
         let Step { failed, retried, dead_lettered } = Step::sum(&hours);

@@ -24,7 +24,7 @@ use crate::demonstration::Bar;
 use crate::response::{encoded, html, with_type};
 use crate::work::Toast;
 
-/// Path, name and letter of each page in the navigation, in order. Typing `g` and the letter opens the page.
+/// Path, name and letter of each page in the navigation. Typing `g` and the letter opens the page.
 pub(super) const NAVIGATION: [(&str, &str, char); 7] = [
     ("/", "Overview", 'o'),
     ("/waiting", "Waiting", 'w'),
@@ -54,8 +54,7 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something. Checks the form secret first. A read-only console refuses the
-/// form.
+/// A POST route for a form that may change something, which a read-only console refuses.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -70,8 +69,7 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing in the account, such as a download. Even a read-only console accepts
-/// such a form.
+/// A POST route for a form that changes nothing in the account, accepted even by a read-only console.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -86,8 +84,8 @@ where
     }))
 }
 
-/// A POST route for an upload that changes something. The page's handler must check the form secret, with
-/// [`Visit::has_secret`], before changing anything.
+/// A POST route for an upload that changes something. The handler must check the form secret with
+/// [`Visit::has_secret`].
 pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -104,8 +102,7 @@ where
 
 type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
 
-/// Adapts a page's handler to axum, which requires `Send` futures. A page's future need not be `Send`, because all
-/// pages run on one thread.
+/// Adapts a page's handler to axum, although its future is not `Send`.
 fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -145,7 +142,7 @@ impl Visit {
         self.request.uri().path()
     }
 
-    /// Returns a percent-decoded segment of the request's path, such as an id. Segments are counted from 1.
+    /// Returns a percent-decoded segment of the request's path, counted from 1.
     pub(super) fn segment(&self, number: usize) -> String {
         let segment = self.path().split('/').nth(number).unwrap_or_default();
         percent_decode_str(segment).decode_utf8_lossy().into_owned()
@@ -166,7 +163,7 @@ impl Visit {
         self.session.has_secret(secret)
     }
 
-    /// Returns the fields in the request's body, without the form secret. Refuses the request if the secret is wrong.
+    /// Returns the fields in the request's body, or refuses the request if the form secret is wrong.
     async fn form(&mut self) -> Result<Fields, Problem> {
         let uri = self.request.uri().clone();
         let request = self.take_request();
@@ -182,8 +179,8 @@ impl Visit {
         Ok(fields)
     }
 
-    /// Creates the frame for a page with the title `title`. `at` is the time when the page's figures were read; `None`
-    /// if the page does not refresh its figures.
+    /// Creates the frame for a page. `at` is the time when its figures were read, or `None` if they are not
+    /// refreshed.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -205,7 +202,7 @@ impl Visit {
         }
     }
 
-    /// Path that the demonstration's buttons return to: this page or, if this page responds to a POST, the first page.
+    /// Path that the demonstration's buttons return to: this page or, after a POST, the first page.
     fn back(&self) -> String {
         let address = self.request.uri().path_and_query().filter(|_| !self.is_form);
         address.map_or_else(|| "/".to_owned(), ToString::to_string)
@@ -217,8 +214,7 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// Returns the value of the first field with this name, or `None` if the field is empty or missing. If a form has a
-    /// button followed by a text field of the same name, this is the button's value.
+    /// Returns the value of the first field with this name, or `None` if the field is empty or missing.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -230,14 +226,14 @@ impl Fields {
         values.filter(|value| !value.is_empty())
     }
 
-    /// Returns the values of these fields. Fails if the form lacks one of them.
+    /// Returns the values of these fields, or fails if the form lacks one of them.
     pub(super) fn required<const N: usize>(&self, names: [&str; N]) -> Result<[&str; N], Problem> {
         let values: Vec<&str> = names.iter().filter_map(|name| self.get(name)).collect();
         values.try_into().map_err(|_| Problem::incomplete())
     }
 
-    /// Returns the value of a field, parsed by `read`, or `None` if the field is empty. The error begins with the
-    /// field's label.
+    /// Returns the value of a field, parsed by `read`, or `None` if the field is empty. The error begins with
+    /// `label`.
     pub(super) fn read<T>(
         &self,
         name: &str,
@@ -275,7 +271,7 @@ pub(super) struct Frame {
     pub(super) deployment: String,
     /// Account and region of the deployment; `None` until the console has connected to the account.
     pub(super) place: Option<Place>,
-    /// Age of the page's figures, in seconds and as text. `None` on a page that does not refresh its figures.
+    /// Age of the page's figures, in seconds and as text, or `None` on a page that does not refresh them.
     pub(super) age: Option<(u64, String)>,
     /// Time when the figures were read, for a page that does not refresh them; otherwise `None`.
     pub(super) figures_of: Option<Text>,

@@ -1,5 +1,4 @@
-//! The simulations behind the policy lab, one for each browser tab. A new request from a tab stops the tab's previous
-//! simulation.
+//! The simulations behind the policy lab, one for each browser tab.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,7 +18,7 @@ use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
-/// Maximum time that a page waits for a simulation. After that, the page shows the simulation's progress.
+/// Maximum time that a page waits for a simulation before it shows the simulation's progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;
@@ -54,7 +53,7 @@ pub(super) struct LabResults {
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
-/// A running or finished simulation. Dropping this value stops the simulation.
+/// A running or finished simulation, stopped when this value is dropped.
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
@@ -68,8 +67,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Starts the simulation that the form in a browser tab requests, unless the tab already has the same simulation.
-    /// Returns how much of the simulation is done, in percent, and its result if it ends within [`PATIENCE`].
+    /// Starts the simulation that a browser tab requests, unless the tab already has it. Returns its progress in
+    /// percent, and its result if it ends within [`PATIENCE`].
     pub(super) async fn answer(
         &self,
         tab: &str,

@@ -8,8 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use comeback_operate::shown::shown_lines;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Renders a page as a response. This function makes control and bidirectional characters visible; `askama` escapes
-/// markup.
+/// Renders a page as a response, with control and bidirectional characters made visible.
 pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
     let page = page.render().expect("BUG: writing to a String");
     with_type(status, "text/html; charset=utf-8", shown_lines(&page).into_owned())
@@ -23,14 +22,13 @@ pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// Redirects the browser to `path`. The browser then requests this path with GET.
+/// Redirects the browser to `path`.
 pub(super) fn go_to(path: &str) -> Response {
     let path = HeaderValue::from_str(path).expect("BUG: a path is not a header value");
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// The page for a refused request. The browser may have no session, so the page must not reveal anything about the
-/// deployment.
+/// The page for a refused request, which must not reveal anything about the deployment.
 #[derive(Template)]
 #[template(path = "refused.html")]
 struct RefusedPage {

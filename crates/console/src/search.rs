@@ -1,4 +1,4 @@
-//! The search in the header of every page. A search for a key, request id, function or error opens the matching page.
+//! The search in the header of every page: finds a key, request id, function or error.
 
 use axum::Router;
 use axum::response::Response;
@@ -37,8 +37,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Returns what a search text stands for: a function, an error type or the key of a waiting event. Error types match
-/// in any letter case.
+/// Returns what a search text stands for: a function, an error type in any letter case, or a waiting event's key.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());
@@ -66,8 +65,7 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// Returns the function's name as commands accept it; `None` unless the function is in the log or on the allow-list.
-/// Patterns on the allow-list do not count, because a pattern may match any word.
+/// Returns the function's name as commands accept it, or `None` if neither the log nor the allow-list names it.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

@@ -1,7 +1,6 @@
 //! The HTTP server and its limits: who may connect, what a request must look like, and how long it may take.
 //!
-//! Each connection serves only one request, which limits its time and memory. At most 32 connections are open at a
-//! time, which is enough for one user.
+//! Each connection serves only one request, which limits its time and memory.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -34,11 +33,11 @@ use crate::response::refused;
 use comeback_operate::clock::now;
 
 pub(super) const CONNECTIONS: usize = 32;
-/// Longest wait for a request's headers. Browsers send headers immediately.
+/// Longest wait for a request's headers.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest pause while a request's body is being received. An upload through a tunnel may stall for a while.
+/// Longest pause while a request's body is being received.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
-/// Longest time for one request, including its response. A page that searches a large log or queue can take minutes.
+/// Longest time for one request and its response; searching a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
 /// Size, in bytes, of the buffer for a request's headers and for the part of its body that is read ahead.
 const BUFFER: usize = 32 << 10;
@@ -47,7 +46,7 @@ const BUFFER: usize = 32 << 10;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves the console until `stop` is raised. Does not wait for open connections, because no change depends on them.
+/// Serves the console until `stop` is raised, without waiting for open connections.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -67,7 +66,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
             if let Ok((stream, _)) = stream {
                 converse(stream, &router, &access).await;
             } else {
-                // Accepting fails, for example, if no file handle is free. One may be free a moment later.
+                // Accepting fails, for example, for lack of a free file handle, and may succeed a moment later.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
@@ -84,7 +83,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
         .keep_alive(false)
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    // A browser that disconnects or is too slow gets no response. This is not an error in the server.
+    // A browser that disconnects or is too slow gets no response.
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
@@ -122,8 +121,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks that a request follows the rules for all requests: it names a local host, its method is GET or POST and, for
-/// POST, the form comes from this server.
+/// Checks the rules for all requests: a local host, GET or POST, and for POST a form from this server.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {
@@ -151,16 +149,14 @@ fn host(headers: &HeaderMap) -> Option<Authority> {
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 
-/// Returns true if `host` names this machine. Other names are refused, so that DNS rebinding fails. Any port is
-/// accepted, because a tunnel may listen on another port.
+/// Returns true if `host` names this machine; refusing other names prevents DNS rebinding.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Returns true if a form was sent from a page of this server. `host` is the host and port that the request names.
-/// Browsers send the page's origin with every form.
+/// Returns true if the `Origin` header says that a form came from a page at `host`.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

@@ -1,7 +1,6 @@
 //! Signs the first browser in: the browser opens a private file, or the user copies a URL with a one-time code.
 //!
-//! The browser is started with the path to the file, not with the code, because other users of this machine can list
-//! the arguments of a program.
+//! The browser gets the file's path, not the code, because other users can list a program's arguments.
 
 use std::io::{BufRead as _, Write as _};
 use std::net::SocketAddr;
@@ -45,7 +44,7 @@ fn print_way_in(address: SocketAddr, access: &Access) {
     anstream::println!("Open within a minute; works once: http://{address}{path}");
 }
 
-/// Opens the console in a browser. Returns false if no browser could be opened.
+/// Opens the console in a browser, and returns false if that fails.
 fn open(address: SocketAddr, access: &Access) -> bool {
     let opened = private_file(format!("http://{address}{}", access.way_in(now())))
         .map_err(|problem| problem.to_string())
@@ -88,8 +87,7 @@ async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = folder.close();
 }
 
-/// Returns a receiver that gets a message for each line read from standard input. A separate thread reads the lines,
-/// because reading blocks.
+/// Returns a receiver that gets a message for each line read from standard input.
 fn enters() -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {

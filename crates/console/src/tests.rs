@@ -31,8 +31,7 @@ use crate::{LARGEST_FORM, routes, server};
 use comeback_operate::clock::now;
 
 const HERE: &str = "127.0.0.1:7070";
-/// Path of a form for stopping a change. No change is in progress, so a request that passes the server's rules is
-/// answered with 404.
+/// Path of a form for stopping a change; answered with 404, because no change is in progress.
 const STOP: &str = "/progress/1/stop";
 
 pub(super) struct Setting {
@@ -42,7 +41,7 @@ pub(super) struct Setting {
     cookie: String,
 }
 
-/// A request to send. Tests start with a request that a page of the console could send, and change parts of it.
+/// A request that a test sends to the console.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     method: &'static str,
@@ -96,8 +95,7 @@ impl Setting {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
-    /// Sends a request to the console and returns the response. Asserts that the response has the headers that every
-    /// response must have.
+    /// Sends a request to the console, and checks the headers that every response must have.
     pub(super) async fn response(&self, sent: Sent) -> Response {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));
@@ -318,7 +316,7 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// Serves the console on a free port. Returns the server's address and a sender. Sending `true` stops the server.
+/// Serves the console on a free port until `true` is sent to the returned sender.
 async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -361,7 +359,7 @@ async fn more_connections_wait_until_there_is_room() {
     .await;
 }
 
-/// Forms are small and come from this machine, so they must arrive quickly. Uploads may take longer, up to a limit.
+/// Forms must arrive quickly; uploads may take longer, up to a limit.
 #[tokio::test(start_paused = true)]
 async fn a_form_that_does_not_end_is_refused() {
     locally(async {
@@ -371,8 +369,7 @@ async fn a_form_that_does_not_end_is_refused() {
             "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
              Content-Type: application/x-www-form-urlencoded\r\n"
         );
-        // Sends a form in pieces of `piece` bytes, with a pause of `every` after each. Returns the answer, and the time
-        // until it came.
+        // Sends a form in pieces of `piece` bytes, each followed by a pause of `every`, and times the answer.
         let sent = async |cookie: &str, piece: usize, every: Duration| {
             let begin = Instant::now();
             let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();

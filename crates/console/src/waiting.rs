@@ -30,14 +30,14 @@ use crate::search::{Searched, searched};
 
 /// Maximum number of events on one page of the list.
 const A_PAGE: usize = 50;
-/// Colours for the functions in the chart. The last colour is for all other functions together.
+/// Colours for the functions in the chart; the last is for all other functions together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/waiting", page(waiting)).route("/waiting/chosen", page(chosen))
 }
 
-/// Fields of the filter. `from` and `to` are milliseconds since 1970.
+/// Fields of the filter; `from` and `to` are in milliseconds since 1970.
 const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
 
 #[derive(Template)]
@@ -72,7 +72,7 @@ struct Chip {
 }
 
 impl Chip {
-    /// Returns a chip for each active filter. The start and the end of a range of due times share one chip.
+    /// Returns a chip for each active filter; the two ends of a range of due times share one.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -173,8 +173,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", report.at()), report, counts, ..shell })
 }
 
-/// Redirects to the plan for an action on the chosen events. If all events are chosen, the plan's URL contains the
-/// filter; otherwise, it contains the keys.
+/// Redirects to the plan for an action on the chosen events.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let path = match fields.get("do") {
@@ -213,7 +212,7 @@ struct PageOf<'a> {
 }
 
 impl PageOf<'_> {
-    /// Parses the filter, and determines which matching events this page shows. The error names the invalid field.
+    /// Parses the filter, and picks the events that this page shows; the error names the invalid field.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
         let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;
@@ -287,7 +286,7 @@ fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<Group
     })
 }
 
-/// A bar chart of the waiting events by due time, stacked by function. Clicking a bar lists its events.
+/// A bar chart of the waiting events by due time, stacked by function.
 fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
     let names: Vec<String> =
@@ -343,7 +342,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     }
 }
 
-/// Returns a tooltip for each period in which events are due. Each tooltip links to the period's events.
+/// Returns a tooltip for each period in which events are due, with a link to these events.
 fn values<'r>(
     returns: &'r Returns<'_>,
     names: &'r [String],

@@ -1,4 +1,4 @@
-//! Performs changes in the background. Each change runs once, continues if its page is closed, and can be stopped.
+//! Performs changes in the background, so that they continue after their pages are closed.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -23,14 +23,12 @@ const TOAST_FOR: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Digest of a question's text and of the plan that the operator is asked to confirm. An operator who submits a
-    /// form with this digest agrees to that plan.
+    /// Digest of the question's text and of its plan; a form with this digest agrees to that plan.
     pub(super) digest: String,
 }
 
 impl Question {
-    /// Creates a question about the plan that `identity` identifies. The question's digest covers both the text and the
-    /// identity.
+    /// Creates a question about the plan that `identity` identifies.
     pub(super) fn about(text: &str, identity: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [text, identity] {
@@ -44,7 +42,7 @@ impl Question {
     }
 }
 
-/// Output and progress of a change, for the page that shows them. Also holds the operator's consent to the change.
+/// Output and progress of a change, and the operator's consent to it.
 #[derive(Debug, Default)]
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
@@ -64,8 +62,7 @@ impl PageScreen {
         self.layout.borrow_mut().and(layout);
     }
 
-    /// Fails unless the operator has answered yes to `question`, which is about the plan that `identity` identifies.
-    /// Each yes counts for only one question.
+    /// Fails unless the operator has answered yes to `question` about this plan; each yes counts only once.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
         let digest = Question::about(question, identity).digest;
         self.is_plan_new.set(self.agreed.take() != Some(digest));
@@ -136,8 +133,7 @@ impl Work {
         self.is_seen.set(self.has_ended());
     }
 
-    /// Returns the notification about the change, or `None` if the operator has seen the result or if the change
-    /// succeeded more than [`TOAST_FOR`] ago.
+    /// Returns the change's notification; `None` if its result was seen, or if it succeeded over [`TOAST_FOR`] ago.
     fn toast(&self, path: String) -> Option<Toast> {
         let (state, tone) = match self.ended.get() {
             _ if self.is_seen.get() => return None,
@@ -156,7 +152,7 @@ impl Work {
     }
 }
 
-/// Returns the failure to show after a task has panicked. The panic's message has already been printed to the terminal.
+/// Returns the failure to show after a task has panicked.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
@@ -167,7 +163,7 @@ pub(super) struct Summary {
     /// The command line that makes the same change; empty if no command does.
     pub(super) command: String,
     pub(super) plan: String,
-    /// Path that the page links to once the change has ended. If the change succeeded, the link's text is `next`.
+    /// Path that the page links to once the change has ended; the link's text is `next` if the change succeeded.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
     /// Name of the file that the change offers for download; `None` if it writes no file.
@@ -190,25 +186,22 @@ impl Summary {
     }
 }
 
-/// Returns the path of a change's page. The change's id is escaped, because it comes from a form and may be any text.
+/// Returns the path of a change's page; `id` comes from a form and may be any text.
 pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }
 
-/// The changes that this server is making or has made, each under the one-time id of its form. The latest change is
-/// last.
+/// The changes that this server makes or has made, by the one-time ids of their forms; the latest is last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Form ids of changes that were dropped from the list. A form with one of these ids does not perform its change
-    /// again.
+    /// Ids of forms whose changes were dropped from the list, so that no form performs its change again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }
 
 impl Works {
-    /// Performs the change that a form requests, unless the form with this `id` was already submitted. Returns a
-    /// redirect to the page that shows the change's progress.
+    /// Performs the change that a form requests, unless the form with this `id` was already submitted.
     pub(super) fn perform<F>(
         &self,
         id: &str,
@@ -265,8 +258,7 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress and waits for them to end. A change ends only when the messages that it received
-    /// are visible again.
+    /// Stops all changes in progress, and waits until the messages that they received are visible again.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {

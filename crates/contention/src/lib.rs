@@ -1,14 +1,11 @@
-//! The contention study: N clients update one row under optimistic concurrency, and each client backs off after a
-//! refused write. The study measures what each kind of jitter costs and saves.
+//! The contention study: how much time and how many calls each kind of jitter saves when clients update one row.
 //!
 //! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's
-//! version, and includes this version in its write. The server refuses the write if another client has written since
-//! the read. A refused client backs off, and then reads again.
+//! version, and includes the version in its write. The server refuses the write if another client has written since the
+//! read. A refused client backs off, and then reads again.
 //!
-//! Each of the four messages (read, version, write, answer) takes |Normal(10 ms, 2 ms)| to arrive. A run ends when
-//! every client has the answer to an accepted write. Only writes count as calls.
-//!
-//! The study is independent of the rest of Comeback: it uses neither the retry handler nor the handler's policy.
+//! Each message (read, version, write or answer) takes |Normal(10 ms, 2 ms)| to arrive. A run ends when every client
+//! has the answer to an accepted write. Only writes count as calls.
 //!
 //! ```
 //! use comeback_contention::{Point, Strategy, Study};

@@ -31,11 +31,11 @@ pub struct Write {
     pub accepted: bool,
 }
 
-/// Mean duration of a hop (the transmission of one message), in ms. A hop takes |Normal(mean, deviation)|.
+/// Mean duration of a hop (one message's transmission), in ms; a hop takes |Normal(mean, deviation)|.
 pub(crate) const HOP_MEAN_MS: f64 = 10.0;
 pub(crate) const HOP_DEVIATION_MS: f64 = 2.0;
 
-/// Source of random numbers for a run. Each draw names its client, so that a test can give each client its own stream.
+/// Source of random numbers for a run; a test can give each client its own stream.
 pub(crate) trait Draws {
     /// Draws the travel time of one message, in ms.
     fn hop(&mut self, client: u32) -> f64;
@@ -44,7 +44,7 @@ pub(crate) trait Draws {
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
-/// Random numbers for one run. The numbers do not depend on the thread that simulates the run.
+/// Random numbers for one run, independent of the thread that simulates it.
 #[derive(Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 
@@ -72,10 +72,7 @@ impl Draws for Stream {
     }
 }
 
-/// Simulates one run, with one event per call.
-///
-/// One event covers all steps between two successive writes by a client, so a run has a quarter as many events as a run
-/// of `reference::run`. Both functions simulate the same model, but they draw the random numbers in different orders.
+/// Simulates one run of the same model as `reference::run`, with a quarter of its events.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -113,8 +110,7 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// Returns the time in ms when a client's write reaches the server. `read_ms` is the time when the client's read
-/// reached the server. One hop brings the row's version to the client, and another brings the write to the server.
+/// Returns the time in ms when a client's write reaches the server, two hops after the client's read did.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)
 }

@@ -9,7 +9,7 @@ use rand_mt::Mt;
 use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
-/// A message in transit between a client and the server. A client has at most one message in transit at a time.
+/// A message in transit between a client and the server; each client has at most one.
 #[derive(Clone, Copy)]
 enum Packet {
     Read,
@@ -18,9 +18,8 @@ enum Packet {
     Answer { accepted: bool },
 }
 
-/// Simulates one run with one event per message. The random numbers are drawn in the same order as in the program
-/// published with AWS's article "Exponential Backoff And Jitter": the travel time of a message is drawn when the
-/// message is sent, except that after a refused write, the travel time of the next read is drawn before the wait.
+/// Simulates one run, and draws random numbers in the order of the program published with AWS's article "Exponential
+/// Backoff And Jitter".
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -80,8 +79,7 @@ const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 pub(crate) struct CPython(Mt);
 
 impl CPython {
-    /// Seeds the generator as Python's `random.seed(seed)` does. The key consists of the seed's 32-bit words, least
-    /// significant first.
+    /// Seeds the generator with the seed's 32-bit words, least significant first, as Python's `random.seed(seed)` does.
     pub(crate) fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self(if high == 0 { Mt::new_with_key([low]) } else { Mt::new_with_key([low, high]) })

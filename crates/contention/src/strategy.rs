@@ -5,28 +5,25 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Base of the backoff, in ms. It is half the ceiling of the first wait, because attempts are counted from 1, as in the
-/// program published with AWS's article "Exponential Backoff And Jitter".
+/// Base of the backoff, in ms: half the ceiling of the first wait, because attempts are counted from 1.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap on every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// A backoff strategy: how long a client waits after a refused write. The ceiling of the wait after the n-th refused
-/// write is v = min(2000, 5·2ⁿ) ms.
+/// A backoff strategy: the wait after a client's n-th refused write, with the ceiling v = min(2000, 5·2ⁿ) ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// No wait: the client tries again immediately.
     None,
-    /// Waits for exactly the ceiling. Clients that are refused together therefore come back together.
+    /// Waits for exactly the ceiling v.
     Exponential,
     /// Waits for half the ceiling v plus a random part of the other half: v/2 + uniform(0, v/2).
     Equal,
     /// Waits for a random part of the ceiling v: uniform(0, v).
     Full,
     /// Waits for min(2000, uniform(5, 3·`last`)) ms, where `last` is the previous wait, or 5 before the first wait.
-    /// This is the published form, which applies the cap after the draw; `comeback_backoff` applies the cap before the
-    /// draw.
+    /// Unlike in `comeback_backoff`, the cap applies after the draw.
     Decorrelated,
 }
 
@@ -45,9 +42,8 @@ impl Strategy {
         }
     }
 
-    /// Returns the wait, in ms, after a client's next refused write. `memory` carries state from one refused write of
-    /// the client to the next: it holds the last ceiling or, for [`Strategy::Decorrelated`], the last wait. Its initial
-    /// value must be [`BASE_MS`]. `uniform(low, high)` is called at most once.
+    /// Returns the wait, in ms, after a client's next refused write. `memory` must start as [`BASE_MS`]; it keeps the
+    /// last ceiling or, for [`Strategy::Decorrelated`], the last wait.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -81,7 +77,7 @@ impl fmt::Display for Strategy {
 mod tests {
     use super::*;
 
-    /// Returns the first ten waits. Each draw returns the number that lies `share` of the way through its range.
+    /// Returns the first ten waits, with each draw at `share` of the way through its range.
     fn waits(strategy: Strategy, share: f64) -> Vec<f64> {
         let mut memory = BASE_MS;
         (0..10).map(|_| strategy.wait(&mut memory, |low, high| low + (high - low) * share)).collect()
@@ -114,8 +110,8 @@ mod tests {
 
     #[test]
     fn decorrelated_is_capped_after_the_draw() {
-        // After a wait of 2,000, the next wait is drawn from 5 to 6,000. The first draw is the middle of this range,
-        // which exceeds the cap. The second draw is a quarter of 6,000, which is below the cap.
+        // After a wait of 2,000, the middle of the next wait's range exceeds the cap, and a quarter of the range does
+        // not.
         let mut memory = 2_000.0;
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |low, high| (low + high) / 2.0), 2_000.0);
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |_, high| high / 4.0), 1_500.0);

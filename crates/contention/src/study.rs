@@ -9,11 +9,11 @@ use crate::strategy::Strategy;
 
 /// Maximum number of clients in a [`Point`].
 const MAX_CLIENTS: u32 = 100_000;
-/// Maximum number of clients with [`Strategy::None`]. Without backoff, the number of calls grows with the square of the
-/// number of clients.
+/// Maximum number of clients with [`Strategy::None`]; the number of calls grows with the square of the number of
+/// clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 
-/// One combination to study: a number of clients and a strategy. Each point becomes one cell of the report.
+/// A number of clients and a strategy to study: one cell of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Number of clients that try to update the same database row; 1 to 100,000.
@@ -32,7 +32,7 @@ pub struct Study {
     reference: bool,
 }
 
-/// The results of a study. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
+/// The results of a study; as JSON, `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The mean results of the runs at each [`Point`] of the study, in the order of the points.
@@ -62,28 +62,27 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points, and creates a study of them. If `reference` is true, all runs of a [`Point`] share one random
-    /// stream. The report then equals, to the last digit, the output of a Python program that uses the same seed and
-    /// implements the model from AWS's article "Exponential Backoff And Jitter". If `reference` is false, each run has
-    /// its own stream.
+    /// Checks the points, and creates a study of them.
+    ///
+    /// If `reference` is true, the report equals, to the last digit, that of a Python program with the same seed and
+    /// the model from AWS's article "Exponential Backoff And Jitter".
     ///
     /// # Errors
     ///
-    /// Fails if there are no points, if a point is out of range, or if two points have the same strategy and number of
-    /// clients. The error is a message for the user.
+    /// Fails with a message for the user if there are no points, if a point is out of range, or if two points have the
+    /// same strategy and number of clients.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
         Ok(Self { points, seed, reference })
     }
 
-    /// Total work of the study, in the unit that [`Study::run`] passes to `progress`. A run counts as the square of
-    /// its number of clients, which is roughly proportional to its duration.
+    /// Total work of the study, in the unit that [`Study::run`] passes to `progress`.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Simulates every [`Point`] of the study on rayon's threads. The report does not depend on the number of threads.
-    /// Calls `progress` from time to time with the amount of work done since the previous call.
+    /// Simulates every [`Point`] of the study, and calls `progress` with the amount of work done since the previous
+    /// call.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
@@ -138,8 +137,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Returns a function that counts a run's accepted writes. It reports progress after every hundred writes (in a large
-/// run, after every hundredth of the writes), and at the end.
+/// Returns a function that counts a run's accepted writes, and reports progress from time to time.
 fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -155,8 +153,7 @@ fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// Returns the mean and its standard error, which is `None` for a single value. The values are summed from left to
-/// right.
+/// Returns the mean and its standard error, which is `None` for a single value.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;
@@ -164,12 +161,10 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// Returns the growth exponent e of a strategy's number of calls: calls ∝ clientsᵉ. The exponent is the least-squares
-/// slope of ln(calls) against ln(clients). Returns `None` if the strategy's cells have fewer than two different numbers
-/// of clients.
+/// Returns the growth exponent e of a strategy's calls (calls ∝ clientsᵉ), or `None` for fewer than two numbers of
+/// clients.
 ///
-/// Without backoff, every accepted write causes the writes of all other clients to be refused, so e approaches 2. If no
-/// write were ever refused, e would be 1.
+/// The exponent is the least-squares slope of ln(calls) against ln(clients).
 pub fn growth_exponent(cells: &[Cell], strategy: Strategy) -> Option<f64> {
     let logs: Vec<(f64, f64)> = cells
         .iter()

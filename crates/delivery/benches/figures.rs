@@ -1,9 +1,7 @@
-//! Measures how many calls a delivery makes under throttling, and how much memory it uses. Run with `cargo bench -p
-//! comeback-delivery --bench figures`.
+//! Measures a delivery's calls under throttling, and its memory.
 //!
-//! The services are simulated on tokio's paused clock, so the numbers of calls and seconds are the same on any machine.
-//! Each row about memory comes from a separate process, and shows the peak that Linux reports for that process
-//! (`VmHWM`).
+//! Run with `cargo bench -p comeback-delivery --bench figures`. Times are on tokio's paused clock; memory is the peak
+//! (`VmHWM`) of a separate process.
 
 use std::process::Command;
 
@@ -60,7 +58,7 @@ async fn figures() {
 }
 
 /// Measures deliveries through services that accept only part of each call. In the printed table, `least` is the
-/// shortest possible time for the entries that exceed the service's burst capacity.
+/// shortest possible time for the entries beyond the burst capacity.
 async fn partly_throttled() {
     println!(
         "\n{:<44}{:>10}{:>8}{:>8}{:>9}{:>9}{:>7}",

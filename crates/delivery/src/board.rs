@@ -1,5 +1,4 @@
-//! The board holds the state of each entry in a delivery. It decides which entries to send, which to retry and which to
-//! hand back. It never waits.
+//! The board: the state of a delivery's entries, and the decision to send, retry or hand back each of them.
 
 mod answers;
 
@@ -18,9 +17,9 @@ pub(crate) struct Board<E, R> {
     limits: Limits,
     /// Entries without an outcome, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// Entries that may be sent now, the lowest index first. At most one entry in each lane is ready.
+    /// Entries that may be sent now; at most one in each lane.
     ready: BTreeSet<usize>,
-    /// Halves of calls that the service refused as a whole. Each half is sent as a separate call.
+    /// Halves of calls that the service refused as a whole.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
     refusals: Refusals,
@@ -49,8 +48,7 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls in which the entry was sent, including a call that is still in flight.
     calls: u64,
-    /// Number of calls with this entry that do not count against its retries: the service refused the whole call,
-    /// which was then split, or throttled this entry but accepted others.
+    /// Number of the entry's calls that were split or only partly throttled; these do not count against its retries.
     free: u64,
     place: Place,
     error: Option<ServiceError>,
@@ -60,7 +58,7 @@ struct Track<E> {
 enum Place {
     /// The entry may be sent, or is waiting for the entries before it in its lane.
     Here,
-    /// The entry is in one half of a refused call. The half is sent as a separate call.
+    /// The entry is in one half of a refused call.
     InHalf,
     /// The entry is part of a call that is in flight.
     Away,
@@ -134,8 +132,7 @@ impl<E, R> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Returns true if the next batch, of at most `most` entries, would not grow if more entries arrived. The check
-    /// is cheap: it adds up the sizes of at most one call's entries.
+    /// Returns true if the next batch, of at most `most` entries, would not grow if more entries arrived.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -144,9 +141,7 @@ impl<E, R> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch, of at most `most` entries. Each half of a refused call is a separate batch. Usually,
-    /// halves come last, so that one bad entry does not hold up the rest. If the service may be refusing every entry,
-    /// halves come first, because they show whether it is.
+    /// Takes the next batch: at most `most` entries, or half of a refused call.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -187,9 +182,7 @@ impl<E, R> Board<E, R> {
 
 /// Methods that choose the entries for the next call.
 impl<E, R> Board<E, R> {
-    /// Chooses the next batch from the entries that are ready, in the order of the input, and returns their indexes. A
-    /// batch is complete when it is full or when the next entry does not fit, so any two successive batches together
-    /// exceed one of the limits.
+    /// Chooses the next batch from the ready entries, in the order of the input, up to the first that does not fit.
     fn pack(&mut self, most: usize) -> Vec<usize> {
         // If only a few more entries are ready, they go in this call too, which saves a separate call.
         let with_rest = most.saturating_add(most / 8);
@@ -225,8 +218,8 @@ impl<E, R> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the first entry in a lane as ready, unless it is waiting for a retry, in a call, or in a half of a
-    /// refused call that will be sent again.
+    /// Marks the first entry in a lane as ready, unless it is waiting for a retry, in a call, or in half of a refused
+    /// call.
     fn release(&mut self, lane: &Lane) {
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);
@@ -249,8 +242,7 @@ impl<E, R> Board<E, R> {
 
 /// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
-    /// Gives up on every entry without an outcome when the deadline passes. Nothing more is sent, and calls in flight
-    /// are not awaited.
+    /// Gives up on every entry without an outcome, without awaiting the calls in flight.
     pub(crate) fn stop(&mut self) {
         self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
         self.leave_all(|_| true, EntryError::Stopped);
@@ -261,12 +253,12 @@ impl<E, R> Board<E, R> {
         self.leave_all(|_| true, EntryError::Interrupted);
     }
 
-    /// Gives up on every entry that is not in flight. Another call would fail with the same error.
+    /// Gives up on every entry that is not in flight, because another call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }
 
-    /// Settles an entry as failed. Also fails the entries behind it in its lane, unless the lane has `last_wins`.
+    /// Settles an entry as failed; also fails the entries behind it in its lane, unless the lane has `last_wins`.
     fn leave(&mut self, index: usize, cause: EntryError) {
         if !self.tracks.contains_key(&index) {
             return; // Already settled, together with an earlier entry of its lane.
@@ -298,7 +290,7 @@ impl<E, R> Board<E, R> {
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    /// Removes an undelivered entry from the board. Returns the entry's lane, if it has one.
+    /// Removes an undelivered entry from the board, and returns its lane.
     fn set_left(&mut self, index: usize, cause: EntryError) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);

@@ -1,7 +1,6 @@
 //! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! For each call, an adapter uses the caller's own client with the SDK's retries switched off. A second client, without
-//! retries, would open its own connections.
+//! An adapter switches off the SDK's retries for each call, because a second client would open its own connections.
 
 use std::error::Error;
 use std::time::Duration;
@@ -29,16 +28,23 @@ macro_rules! send_once {
 }
 pub(crate) use send_once;
 
-/// Converts an AWS SDK error into a [`ServiceError`]. The error's kind decides whether a sender retries.
+/// Converts an AWS SDK error into a [`ServiceError`], whose kind decides whether a sender retries.
 ///
-/// The kind follows from the service's error code or, if that is unknown, from the HTTP status. If there was no
-/// response, the request may have arrived, so the error is transient. A request that could not be built is refused. A
-/// request that could not be signed because there are no credentials is denied. A 4xx with an unknown code is refused.
-/// A 4xx without a code comes from something between the client and the service, so the error's kind is unknown. A 413
-/// always means that the request is too large.
+/// The kind follows from the service's error code or, if that is unknown, from this table:
 ///
-/// If the response requests a pause (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds), the pause
-/// is in [`ServiceError::retry_after`].
+/// | error | kind |
+/// |---|---|
+/// | no response | transient, because the request may have arrived |
+/// | a request that could not be built | refused |
+/// | a request that could not be signed for lack of credentials | denied |
+/// | status 429 | throttled |
+/// | status 413 | too large |
+/// | status 408 or 5xx, or an unreadable success | transient |
+/// | any other status, with an unknown code | refused |
+/// | any other status, without a code | unknown, because the response may not be the service's |
+///
+/// [`ServiceError::retry_after`] is the pause that the response requests: `Retry-After` in seconds, or AWS's
+/// `x-amz-retry-after` in milliseconds.
 ///
 /// Sources: the codes that AWS SDKs retry (`aws-runtime`), and the services' API references ("Common
 /// errors", and the errors of each batch operation).
@@ -71,17 +77,14 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// Returns the pause that a response's headers request. A date in `Retry-After` is ignored, because this function has
-/// no clock to compare it with.
+/// Returns the pause that a response's headers request; a date in `Retry-After` is ignored.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// Builds the answer for one entry from the service's result for that entry. A result with an error code is a
-/// failure; if the code is unknown, the entry is retried. A result with an id but no code is a success. A result with
-/// neither is treated as a missing answer.
+/// Builds the answer for one entry from its receipt or error code; an entry with neither counts as unanswered.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> EntryAnswer<R> {
     match (code, receipt) {
@@ -105,13 +108,12 @@ fn kind_without_code<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> E
         SdkError::DispatchFailure(failure) if failure.is_user() => ErrorKind::Refused,
         _ if has_no_credentials(error) => ErrorKind::Denied,
         SdkError::ServiceError(_) => kind_of_status(error),
-        // The response is missing or unreadable. The request may have arrived.
+        // The response is missing or unreadable, so the request may have arrived.
         _ => ErrorKind::Transient,
     }
 }
 
-/// Returns true if there are no credentials, or if their configuration is wrong. Returns false if the credentials
-/// provider timed out, because such an error is transient.
+/// Returns true if credentials are missing or wrongly configured, but not if the credentials provider timed out.
 fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> bool {
     chain(error).any(|error| match error.downcast_ref() {
         Some(CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_)) => true,
@@ -120,7 +122,7 @@ fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> 
     })
 }
 
-/// Text of the SDK error for a client without a credentials provider. The error has no public type.
+/// Text of the SDK error for a client without a credentials provider, which has no public type.
 const NO_AUTH_SCHEME: &str = "failed to select an auth scheme";
 
 fn chain<E: Error + 'static>(
@@ -144,8 +146,7 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     let is_of_kms = code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms"));
     Some(match code {
-        // Services pass on KMS's errors, and each service spells them differently. An operator must correct a missing
-        // or disabled key. The queue or table itself exists, so the error is not `Missing`.
+        // An operator must correct a missing or disabled KMS key; the queue or table itself is not missing.
         _ if is_of_kms && !code.contains("Throttl") => ErrorKind::Denied,
         _ if is_of_kms || THROTTLING_ERRORS.contains(&code) => ErrorKind::Throttled,
         _ if TRANSIENT_ERRORS.contains(&code) => ErrorKind::Transient,
@@ -189,8 +190,7 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
 
 #[cfg(all(test, feature = "eventbridge", feature = "sqs"))]
 mod tests {
-    //! Tests of the errors that the SDK's SQS client returns for HTTP responses. `tests/faults` covers the clients for
-    //! all services.
+    //! Tests of the errors that the SDK's SQS client returns for HTTP responses.
 
     use aws_sdk_sqs::config::{BehaviorVersion, Builder, Credentials, Region};
     use aws_smithy_http_client::test_util::infallible_client_fn;
@@ -268,7 +268,7 @@ mod tests {
                 (403, "InvalidClientTokenId"),
                 (400, "KMS.AccessDeniedException"),
                 (400, "KMSAccessDeniedException"),
-                // The KMS key is missing. The stream or function itself exists.
+                // The KMS key is missing; the stream or function exists.
                 (400, "KMSNotFoundException"),
                 (502, "KMSDisabledException"),
                 (400, "InvalidKMSResourceException"),

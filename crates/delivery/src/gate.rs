@@ -1,19 +1,15 @@
 //! Pace and concurrency of a sender's calls.
 //!
-//! Every call passes the [`Gate`]. The gate limits the number of concurrent calls. While the service throttles, the
-//! gate also spaces the calls according to the [`Pace`]. The pace has no side effects: it takes the service's responses
-//! and returns the time to wait.
+//! Every call passes the [`Gate`], which limits concurrency. While the service throttles, the gate also spaces the
+//! calls according to the [`Pace`].
 //!
 //! While the service accepts only part of each call, the next call is about as large as the accepted part. The entry
-//! rate falls in much the same way as DCTCP's window ([RFC 8257], section 3.3): by about half of the throttled share if
-//! that share is small, and by almost the whole share if it is large. Calls that run at the same time lower the rate
-//! only once. The rate rises in the same way as TCP's window ([RFC 5681], section 3.1): it doubles up to the rate at
-//! which the service last accepted part of a call, and rises in equal steps from there. So the sender's rate stays
-//! within a few percent of the rate that the service allows, and recovers soon after an outage.
+//! rate falls in much the same way as DCTCP's window ([RFC 8257], section 3.3), and only once for calls that run at
+//! the same time. The rate rises as TCP's window does ([RFC 5681], section 3.1): it doubles up to the rate at which
+//! the service last accepted part of a call, and rises in equal steps from there.
 //!
-//! Once the service accepts whole calls again, the calls become larger, and the gaps between them become longer, up to
-//! half a second. This saves calls: sending ten entries once a second takes fewer calls than sending one entry ten
-//! times a second.
+//! Once the service accepts whole calls again, the calls become larger and the gaps longer, up to half a second. This
+//! saves calls.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
@@ -23,24 +19,22 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Seconds between the starts of calls after the service has throttled a whole call for the first time. If it
-/// throttled only part of the call, the time is shorter in proportion.
+/// Gap between calls, in seconds, after the first throttled call; shorter in proportion if only part of the call was
+/// throttled.
 const FIRST: f64 = 0.1;
-/// The longest gap between calls, in seconds. A service that accepts fewer than one call per 5 s is considered down.
+/// The longest gap between calls, in seconds.
 const LONGEST: f64 = 5.0;
-/// The longest single sleep of a delivery that waits for its next call. After each sleep, the delivery checks its
-/// deadline.
+/// The longest single sleep of a waiting delivery, after which it checks its deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap between calls, in seconds. Timers are not precise enough for a shorter gap.
+/// The shortest gap between calls, in seconds, that timers can keep.
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
-/// While the gap between calls is shorter than `COMFORTABLE`, each successful call raises the maximum size of the next
-/// call by this factor.
+/// Each successful call raises the maximum size of the next call by this factor, while the gap is below
+/// `COMFORTABLE`.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// A requested pause may be longer than the sender's own next wait by at most this much. A longer pause is shortened;
-/// otherwise, a service could stop a sender for a day.
+/// Maximum time that a requested pause may add to the sender's own next wait.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
@@ -55,13 +49,12 @@ pub(crate) struct Gate {
 /// The gate's permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    /// The round of the [`Pace`] in which the call began. The pace ignores responses to calls from earlier rounds.
+    /// The round of the [`Pace`] in which the call began.
     pub(crate) round: u64,
 }
 
 impl Gate {
-    /// Creates a gate that lets at most `concurrency` calls run at a time. `most` is the service's limit on entries per
-    /// call.
+    /// Creates a gate for at most `concurrency` calls at a time, each of at most `most` entries.
     pub(crate) fn new(concurrency: usize, most: usize) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
@@ -72,8 +65,7 @@ impl Gate {
 
     /// Waits until a call may begin, and returns the [`Pass`] for it.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
-        // A call takes a turn before it takes a permit. A turn goes to the delivery that has waited longest, but a
-        // permit goes to the first delivery that requests it.
+        // A turn goes to the delivery that has waited longest; a permit goes to the first delivery that requests it.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
@@ -104,7 +96,7 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds between the starts of two successive calls; 0 if the calls are not spaced.
     gap: f64,
-    /// Seconds per entry that the service allows, as estimated after a throttled call. `None` if there is no estimate.
+    /// Seconds per entry that the service allows, as estimated after a throttled call; `None` without an estimate.
     known: Option<f64>,
     /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
     /// since then.
@@ -113,8 +105,7 @@ pub(crate) struct Pace {
     nothing: u32,
     /// True if the next call begins after half of `gap`.
     is_hasty: bool,
-    /// Number of times that the rate has fallen. Each fall begins a new round. Responses to calls that began in an
-    /// earlier round are ignored.
+    /// Number of times that the rate has fallen; responses to calls from earlier rounds are ignored.
     round: u64,
     /// Remaining part of the pause that the service requested.
     pause: Duration,
@@ -136,14 +127,12 @@ impl Pace {
         self.round
     }
 
-    /// Returns the time between the start of the last call and the start of the next: the [gap](Self::gap), or half of
-    /// it if `is_hasty` is true.
+    /// Returns the time between the starts of two calls: the [gap](Self::gap), or half of it if `is_hasty` is true.
     fn next_gap(&self) -> Duration {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// Returns how long to sleep before checking again; zero if the next call to the service may begin now. `gone` is
-    /// the time that this call has already waited.
+    /// Returns how long to sleep after having waited for `gone`; zero if the next call may begin now.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -157,16 +146,15 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Records a pause that the service requested. Returns how long the sender will pause, which may be less than the
-    /// service requested. `own` is how long the undelivered entries would have waited without the request.
+    /// Records a pause that the service requested, and returns the sender's pause. Without the request, the entries
+    /// would wait for `own`.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
         pause
     }
 
-    /// Adjusts the pace after a call that began in `round` and carried `entries` entries. The service accepted `taken`
-    /// of the entries, and throttled the others.
+    /// Adjusts the pace after a call that began in `round`: the service accepted `taken` of its `entries`.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
             // The call began before the rate fell, so its response says nothing about the new rate.
@@ -191,8 +179,8 @@ impl Pace {
             (self.known, self.good, self.nothing) = (Some(slower), None, 0);
             self.space(slower);
         } else if let Some(good) = self.good.take() {
-            // The rate was a little too high. The next call begins sooner, and carries the entries that this call could
-            // not deliver.
+            // The rate was a little too high; the next call begins sooner, with the entries that this call could not
+            // deliver.
             let slower = good * (1.0 + STEP);
             (self.known, self.is_hasty) = (Some(slower), true);
             self.space(slower);
@@ -206,8 +194,7 @@ impl Pace {
         let an_entry = self.gap / self.size() as f64;
         (self.good, self.nothing) = (Some(an_entry), 0);
         let faster = match self.known {
-            // The rate has reached the rate at which the service last accepted part of a call. The factor allows for
-            // rounding errors.
+            // The service last accepted part of a call at about this rate; the factor allows for rounding errors.
             Some(known) if an_entry <= known * 1.001 => 1.0 / (1.0 / an_entry + STEP / known),
             Some(known) => (an_entry / 2.0).max(known),
             None => an_entry / 2.0,
@@ -238,8 +225,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Adjusts the pace after a call. `part` is the share of the call's entries that the service accepted, from 0
-        /// to 1.
+        /// Adjusts the pace after a call of which the service accepted a share `part`, from 0 to 1.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

@@ -1,4 +1,4 @@
-//! The delivery loop, which makes the calls. The [`Board`] makes all decisions.
+//! The delivery loop, which makes the calls that the [`Board`] decides on.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -19,19 +19,17 @@ use crate::sender::Sender;
 /// The source of a delivery's entries, and the conditions that end the delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
-    /// Maximum number of open entries, that is, entries without an outcome. While this many are open, no entry is taken
-    /// from the source.
+    /// Maximum number of open entries, that is, entries without an outcome.
     pub(crate) window: usize,
-    /// Called on every poll of the loop. Returns false to pause the loop while outcomes are waiting for the caller.
+    /// Returns false to pause the loop while outcomes are waiting for the caller.
     pub(crate) is_wanted: H,
-    /// Called before each call. Once it has returned false, no further call starts.
+    /// Returns false once no further call may start; called before each call.
     pub(crate) may_start: M,
-    /// When this future completes, the delivery ends, even if calls are in flight.
+    /// Ends the delivery when it completes, even if calls are in flight.
     pub(crate) deadline: D,
 }
 
-/// Sends the entries that `board` holds and those that the source in `intake` yields. Calls `settle` with the outcome
-/// of each entry as soon as the outcome is decided.
+/// Sends the entries from `board` and `intake`, and calls `settle` with each outcome as soon as it is decided.
 pub(crate) async fn run<O, S, F>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -49,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, gate, linger, .. } = sender;
-    // Each call also waits for its turn at the gate. This time counts towards the waits of its entries.
+    // The wait for a turn at the gate counts towards the waits of a call's entries.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut under_way = UnderWay {
@@ -114,8 +112,7 @@ enum Next<E, R> {
     End,
 }
 
-/// A finished call: its batch, the [`Pass`] that allowed it, and the service's result for each entry, or its one error
-/// for the whole call.
+/// A finished call: its batch, the [`Pass`] that allowed it, and the service's results.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<EntryAnswer<R>>, ServiceError>);
 
 /// Everything that the loop awaits.
@@ -127,7 +124,7 @@ struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     /// The wait for a turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
     enter: N,
-    /// A wait for more entries. When it ends, a batch is sent even if it is not full.
+    /// A wait for more entries, after which a batch is sent even if it is not full.
     lingering: Pin<&'f mut Fuse<L>>,
     linger: Option<G>,
 }
@@ -155,7 +152,7 @@ where
             return Poll::Ready(Next::Answered(answered));
         }
         if !may_start() {
-            // No further call may start. Waits end now, and calls in flight may finish.
+            // No further call may start, but calls in flight may finish.
             self.waits.clear();
             self.give_up_turn();
             return if self.calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
@@ -184,7 +181,7 @@ where
         self.entering.set(Fuse::terminated());
     }
 
-    /// Returns true once a batch that is not full has waited for `linger`. Starts the wait if none is running.
+    /// Returns true once a batch that is not full has waited for `linger`.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
@@ -194,8 +191,7 @@ where
     }
 }
 
-/// Polls the call once, so that the call begins right after the deadline was checked. Returns the call's output, or the
-/// future if it is still pending.
+/// Polls the call once, so that it begins right after the deadline was checked.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
@@ -204,7 +200,7 @@ async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     }
 }
 
-/// Makes one call. If it panics, only the entries in this call are affected.
+/// Makes one call; a panic affects only the entries in this call.
 async fn call<O: Operation>(
     operation: std::sync::Arc<O>,
     batch: Batch<O::Entry>,
@@ -226,8 +222,7 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Reports a call's result to the gate, which sets the pace of the calls, and to the [`Board`], which decides the
-/// outcome of each entry. Returns the entries to send again, and their waits.
+/// Reports a call's result to the gate and the [`Board`], and returns the entries to send again.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,

@@ -18,8 +18,7 @@ use crate::outcome::{EntryError, Left, Sent};
 use crate::run::{Intake, run};
 use crate::sender::Sender;
 
-/// Accepts individual entries from any number of tasks and delivers them in batches; see [`Sender::batcher`]. All
-/// clones share the same batches.
+/// Delivers individual entries from any number of tasks in shared batches; see [`Sender::batcher`].
 pub struct Batcher<O: Operation> {
     requests: async_channel::Sender<Request<O>>,
 }
@@ -63,21 +62,17 @@ impl<O: Operation> fmt::Debug for Batcher<O> {
 }
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers the entries from a stream, and yields each outcome as soon as it is known: delivered, or handed back
-    /// with an error. To deliver an iterator, use [`stream::iter`](futures_util::stream::iter).
+    /// Delivers the entries from a stream, and yields each outcome as soon as it is known.
     ///
-    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without
-    /// an outcome) at any time. While this many are open, or while the caller does not take outcomes, the stream is not
-    /// polled. A full batch is sent immediately. Any other batch is sent after [`linger`](Self::linger), by default as
-    /// soon as the stream has no further entry ready.
+    /// At most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without an outcome) at any
+    /// time. A batch that is not full is sent after [`linger`](Self::linger).
     ///
-    /// An error that ends a delivery, such as a missing permission, hands back the entries that are open at that time
-    /// ([`EntryError::Halted`](crate::EntryError::Halted)). Entries that the stream yields later are sent as usual. If
-    /// sending them is pointless, stop taking outcomes, or end the stream. When the sender gives up on an entry in a
-    /// [`Lane`](crate::Lane), it also gives up on the rest of the lane, including entries that the stream yields later.
+    /// An error that ends a delivery, such as a missing permission, hands back only the open entries
+    /// ([`EntryError::Halted`](crate::EntryError::Halted)). Once the sender has given up on an entry in a
+    /// [`Lane`](crate::Lane), all later entries in the lane fail too.
     ///
-    /// Calls make no progress while the caller does not poll for outcomes, but they still count towards the sender's
-    /// limit. Do not await another delivery by the same sender between two outcomes; spawn it instead.
+    /// Calls make no progress while the caller does not poll for outcomes. Do not await another delivery by the same
+    /// sender between two outcomes; spawn it instead.
     ///
     /// Dropping the returned stream of outcomes drops the open entries. To keep the rest of the input stream, pass it
     /// as `&mut`.
@@ -114,14 +109,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     }
 
     /// Returns a [`Batcher`], which collects entries from many tasks into batches, and a future that makes the calls.
-    /// Spawn the future. It ends once the batcher and all its clones are dropped and every entry is delivered or handed
-    /// back.
     ///
-    /// A batch is sent when it is full, or after [`linger`](Self::linger). The number of open entries (those not yet
-    /// delivered or handed back) is limited as for a [stream](Self::send_stream). Up to 64 more entries can be queued;
-    /// after that, [`Batcher::send`] waits. If the future is dropped, each entry is handed back. When the sender gives
-    /// up on an entry in a [`Lane`](crate::Lane), it also gives up on the open entries behind it, but sends entries
-    /// that are added later.
+    /// Spawn the future. It ends once the batcher and its clones are dropped and every entry has an outcome; dropping
+    /// it hands back every entry.
+    ///
+    /// The number of open entries is limited as for a [stream](Self::send_stream). Up to 64 more can be queued; after
+    /// that, [`Batcher::send`] waits. When the sender gives up on an entry in a [`Lane`](crate::Lane), the open
+    /// entries behind it fail too, but not entries that are added later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates its whole capacity when it is created.
         let (requests, received) = bounded(self.window().min(64));
@@ -153,7 +147,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     }
 }
 
-/// State of the batcher's future. If the future is dropped with entries left, each entry is handed back.
+/// State of the batcher's future, which hands back every remaining entry when it is dropped.
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,

@@ -1,4 +1,4 @@
-//! ARNs of functions and queues, and patterns for function ARNs. Only this file parses ARNs.
+//! ARNs of functions and queues, and patterns for function ARNs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -81,7 +81,7 @@ impl fmt::Display for FunctionArn {
 }
 
 impl QueueArn {
-    /// Returns true for a FIFO queue. The retry queue cannot be a FIFO queue.
+    /// Returns true for a FIFO queue, which cannot be the retry queue.
     pub fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }
@@ -101,8 +101,7 @@ impl QueueArn {
         format!("https://sqs.{region}.{suffix}/{account}/{name}")
     }
 
-    /// Returns true if SQS accepts this account id and this queue name. An id has twelve digits. A name has up to 80
-    /// characters: letters, digits, `-` and `_`, with `.fifo` at the end of a FIFO queue's name.
+    /// Returns true if SQS accepts this account id and this queue name.
     pub fn is_valid(account: &str, name: &str) -> bool {
         let plain = name.strip_suffix(".fifo").unwrap_or(name);
         is_account(account) && (1..=80).contains(&name.len()) && is_name(plain)
@@ -135,7 +134,7 @@ fn name_and_qualifier(text: &str) -> (&str, Option<&str>) {
     text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)))
 }
 
-/// Shortens a function ARN to `NAME` or `NAME:QUALIFIER`. Returns any other string unchanged.
+/// Shortens a function ARN to `NAME` or `NAME:QUALIFIER`, and returns any other string unchanged.
 pub fn short_name(arn: &str) -> &str {
     Fields::of(arn).map_or(arn, |Fields { name, qualifier, .. }| {
         let length = name.len() + qualifier.map_or(0, |qualifier| 1 + qualifier.len());
@@ -146,7 +145,7 @@ pub fn short_name(arn: &str) -> &str {
 /// One entry in `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
 ///
 /// Each field of an ARN is compared separately, so `*` never matches a `:`. A pattern without a qualifier allows every
-/// version and alias of the function. A pattern with a qualifier allows only that version or alias.
+/// version and alias of the function.
 ///
 /// ```
 /// use comeback_engine::FunctionPattern;
@@ -212,7 +211,7 @@ impl FunctionPattern {
         self.arn.qualifier.as_deref()
     }
 
-    /// Returns true if the pattern matches this function ARN. A string that is not a function ARN never matches.
+    /// Returns true if `arn` is a function ARN that the pattern matches.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
             let FunctionArn { partition, region, account, qualifier, .. } = &self.arn;
@@ -236,8 +235,7 @@ pub(crate) enum PolicyPattern {
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// The retry queue's account and region. A bare name matches only functions there. While this is `None`, a bare
-        /// name matches functions in any account and region.
+        /// Account and region in which a bare name matches functions; `None` for any account and region.
         home: Option<(String, String)>,
     },
 }
@@ -321,9 +319,7 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name and region, as the Lambda runtime provides them. The handler is never a target, even
-/// if a pattern allows it, because it would then retry its own batches. The runtime does not provide the handler's
-/// account, so a function with the same name and region in another account is refused as well.
+/// The retry handler's own name and region; a function with both is never a target, in any account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.
@@ -342,8 +338,7 @@ impl HandlerFunction {
     }
 }
 
-/// The fields of a function ARN. They are borrowed, so that comparing each message's ARN with the allow-list's patterns
-/// does not allocate memory.
+/// The fields of a function ARN, borrowed to compare ARNs without allocating memory.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     partition: &'a str,
@@ -391,14 +386,13 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Returns true if `name` has only characters that occur in the names of partitions and regions: lower-case letters,
-/// digits and hyphens.
+/// Returns true if `name` could be a partition or a region: only lower-case letters, digits and hyphens.
 fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Returns true if `qualifier` has the form of a version or an alias, or is `$LATEST` or `$LATEST.PUBLISHED`. Lambda
-/// Managed Instances use `$LATEST.PUBLISHED`.
+/// Returns true if `qualifier` has the form of a version or an alias, or is `$LATEST` or, for Lambda Managed Instances,
+/// `$LATEST.PUBLISHED`.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }

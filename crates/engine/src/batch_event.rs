@@ -10,16 +10,13 @@ use crate::record::{Attribute, GarbledAttribute, MOVED_ATTRIBUTE, Record, base_t
 use crate::time::Timestamp;
 
 /// A batch of messages: the event that the event source mapping sends to the handler.
-///
-/// Each message is parsed separately, so that a malformed message does not affect other messages. Only the JSON members
-/// that the handler needs are parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
-    /// Messages that lack a required field. The handler can only report them as failed, so that SQS keeps them.
+    /// Messages that lack a required field, which the handler only reports as failed.
     pub incomplete: Vec<IncompleteMessage>,
-    /// Errors for records whose message attribute `Comeback` is unreadable. These records count as new messages.
+    /// Errors for records whose message attribute `Comeback` is unreadable; these records count as new messages.
     pub garbled: Vec<GarbledMessage>,
     /// The ARN of the retry queue, from the first message that has an `eventSourceARN`; `None` if no message has one.
     pub queue_arn: Option<String>,
@@ -45,8 +42,7 @@ pub struct GarbledMessage {
     pub problem: GarbledAttribute,
 }
 
-/// Error for a batch in which a message has no id. The handler could not report that message as failed, so Lambda would
-/// delete it. The handler therefore does nothing and keeps the whole batch.
+/// Error for a batch in which a message has no id and so cannot be reported as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;
@@ -139,11 +135,11 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message has an id.
+    /// Checks that every message has an id; otherwise, the handler must not process any message in the batch.
     ///
     /// # Errors
     ///
-    /// Fails if a message has no id. In that case, the handler must not process any message in the batch.
+    /// Fails if a message has no id.
     pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }
@@ -157,9 +153,7 @@ impl BatchEvent {
 }
 
 impl WireMessage<'_> {
-    /// Converts the message to a [`Record`]. Also returns an error if the attribute that the handler adds to a moved
-    /// message is unreadable. Leaves out every sender-set attribute that SQS would refuse, because a dead-letter with
-    /// such an attribute might be refused too.
+    /// Converts the message to a [`Record`], without the sender's attributes that SQS would refuse in a dead-letter.
     fn record(&self) -> Result<(Record, Option<GarbledAttribute>), IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };

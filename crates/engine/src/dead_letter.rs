@@ -13,8 +13,7 @@ use crate::record::{Attribute, Record};
 /// Maximum size of an SQS message including its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
-/// Maximum number of characters in the value of an attribute that the handler adds. Attributes are only for filtering;
-/// the body has the whole value.
+/// Maximum number of characters in the value of an attribute that the handler adds for filtering.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
 /// The reason for dead-lettering an event: a code for programs, and an explanation for people.
@@ -33,17 +32,16 @@ impl Reason {
     }
 }
 
-/// The handler's reasons for dead-lettering an event. Users filter by their names, so the names never change.
+/// The handler's reasons for dead-lettering an event; users filter by their names, so the names never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure, or the time left is too short for a backoff. Also used shortly
-    /// before SQS deletes the message, which it does after 14 days.
+    /// `MAX_AGE` has passed since the first failure or leaves too little time for a backoff, or SQS will soon delete
+    /// the message.
     MaxAge,
-    /// The error matches `NON_RETRYABLE_ERRORS`, or the error's type is a directive not to retry, such as
-    /// `NonRetryable`.
+    /// The error matches `NON_RETRYABLE_ERRORS`, or its type is a directive not to retry, such as `NonRetryable`.
     NonRetryableError,
     /// The target function does not exist.
     TargetNotFound,
@@ -58,7 +56,7 @@ pub enum ReasonCode {
     MalformedRecord,
     /// The payload has a `_retry_metadata` that is not a valid envelope.
     MalformedEnvelope,
-    /// The invocation record has no payload. Lambda may have omitted it because it was too large.
+    /// The invocation record has no payload; Lambda may have omitted it because it was too large.
     PayloadLost,
     /// An operator cancelled the event with a [request](crate::Request).
     Cancelled,
@@ -125,11 +123,10 @@ impl fmt::Display for Reason {
 /// A message to send to the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The dead-letter as JSON, or the received body verbatim if the body could not be parsed or is too large to wrap
-    /// in JSON.
+    /// The dead-letter as JSON, or the received body verbatim if it cannot be parsed or wrapped in JSON.
     pub body: String,
-    /// Message attributes: `Reason`, and attributes that describe the event. Includes the sender's attributes if the
-    /// message could not be parsed.
+    /// Message attributes: `Reason`, those that describe the event, and the sender's if the message could not be
+    /// parsed.
     pub attributes: Vec<Attribute>,
 }
 
@@ -154,8 +151,7 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The body of a received dead-letter: only the members that a redrive needs, or that distinguish Comeback's
-/// dead-letters from other JSON.
+/// The members of a received dead-letter that a redrive needs, or that distinguish it from other JSON.
 #[derive(Deserialize)]
 pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
@@ -202,16 +198,14 @@ impl DeadLetter {
         if wrapped.size() <= SQS_MESSAGE_BYTES { wrapped } else { Self::received(record, reason, []) }
     }
 
-    /// Creates the dead-letter for a message that could not be parsed. It keeps the sender's attributes, because they
-    /// may show what kind of message it is.
+    /// Creates the dead-letter for a message that could not be parsed, and keeps the sender's attributes.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
         Self::received(record, reason, [all, ours])
     }
 
-    /// Makes a dead-letter whose body is the received body. Its attributes are the first of `lists` that fits SQS's
-    /// size limit. If no list fits, it has only `Reason` or, if even that is too large, no attributes.
+    /// Makes a dead-letter of the received body and the first attributes in `lists` that fit SQS's size limit.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {
@@ -238,7 +232,7 @@ fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {
     candidates.into_iter().filter(|attribute| !attribute.value.is_empty()).collect()
 }
 
-/// Returns the character, or U+FFFD if SQS would refuse the character. Source: `SendMessage`, SQS API reference.
+/// Returns the character, or U+FFFD if SQS would refuse it. Source: `SendMessage`, SQS API reference.
 fn accepted(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => character,

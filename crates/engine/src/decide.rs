@@ -1,8 +1,6 @@
-//! The handler's rules for a message, in the order in which they apply. The rules are pure and total: the same message,
-//! policies, pauses and time always give the same decision, and no message can make a rule panic.
+//! The handler's rules for a message, in the order in which they apply.
 //!
-//! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the current policy,
-//! so a change to a policy also affects events that are already waiting.
+//! `POLICIES` may give a function its own policy. A change to a policy also affects events that are already waiting.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
@@ -94,17 +92,13 @@ use crate::timing::{
 /// A retry counts as due this long before its due time, because SQS's clock and the handler's may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// Assumed maximum growth of an event's record, without the payload, from one failure to the next, in bytes. The next
-/// record also holds an escaped error message and stack trace (`responsePayload`): about ten KiB for an ordinary trace
-/// in Java or Node. The current record may have no error, for example because Lambda throttled the event.
+/// record may add an error and its stack trace.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Maximum number of characters that a reason's detail quotes from one string. Details are logged, and an error type
-/// may be a megabyte long.
+/// Maximum number of characters that a reason's detail quotes from one string, because details are logged.
 const SHOWN_CHARACTERS: usize = 256;
-/// Time from the last retry to `MAX_AGE`, unless a tenth of `MAX_AGE` is shorter. A message that is late by less than
-/// this time can still be retried.
+/// Time left before `MAX_AGE` for a late last retry, unless a tenth of `MAX_AGE` is shorter.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait. An overloaded function
-/// may request the same wait for all its events, which must not all be retried at once.
+/// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
 /// The next step for a message, as decided by [`decide()`].
@@ -121,7 +115,7 @@ pub enum Action<'a> {
         /// The retry request that made the retry due earlier; `None` if no request did.
         early: Option<Early>,
     },
-    /// Hide the message because its function is paused, although its retry is due. Holding does not count as a retry.
+    /// Hide the message because its function is paused, although its retry is due.
     Hold {
         /// When the message's retry was due.
         due: Timestamp,
@@ -185,8 +179,8 @@ struct Due {
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Decides the next step for the message according to rules 2 to 11 in the module's documentation. Returns `None`
-    /// if the pauses are unknown and could change the decision.
+    /// Decides the next step for the message by rules 2 to 11 above; `None` if unknown pauses could change the
+    /// decision.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
         if let Some(reason) = self.ruled_out() {
@@ -216,8 +210,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Returns the reason to dead-letter the event under rules 2 and 3 in the module's documentation, or because of
-    /// `MAX_RETRIES`. `None` if there is no such reason.
+    /// Returns the reason to dead-letter the event under rules 2 and 3 above, or because of `MAX_RETRIES`.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -249,13 +242,10 @@ impl<'r> Case<'_, 'r> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
     }
 
-    /// The time at which the event reaches `MAX_AGE`. Time does not count while the function is paused, or for
-    /// [`HOLD`] after all handler environments have noticed the pause's end. Just before noticing it, an environment
-    /// may have hidden a message for that long.
+    /// The time at which the event reaches `MAX_AGE`, not counting paused time or a [`HOLD`] after each pause.
     ///
-    /// A pause that looks open counts only until now, because the pause may have ended since this environment last read
-    /// the pauses. The result never gets earlier from one check of an event to the next, so a wait that fits now will
-    /// still fit later.
+    /// An open pause counts only until now, because it may already have ended. The result never gets earlier from one
+    /// check of an event to the next.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -286,8 +276,7 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Returns the reason for dead-lettering the event if an operator's cancel request applies to it (the last case of
-    /// rule 4 in the module's documentation).
+    /// Returns the reason to dead-letter the event if an operator's cancel request applies to it (rule 4 above).
     fn cancelled(&self) -> Option<Reason> {
         let Request { by, why, .. } = self.pauses?.requests_to(RequestKind::Cancel).find(|request| {
             (self.record.first_sent() < request.at || request.names_keys()) && self.is_reached_by(request)
@@ -299,25 +288,22 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Returns true if the request is in force and covers the event's function, error type and key. The caller compares
-    /// the time of the request with the time when the message was sent.
+    /// Returns true if the request is in force and covers the event's function, error type and key.
     fn is_reached_by(&self, request: &Request) -> bool {
         let FailedEvent { function_arn, origin_request_id, .. } = self.event;
         request.is_in_force(self.now)
             && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
-    /// Returns true if every handler environment had noticed the function's pause by the time the retry became due. In
-    /// that case, none of them has made the retry.
+    /// Returns true if every handler environment knew of the function's pause by the time the retry became due.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
         self.pauses().any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
-    /// Determines when the retry is due (rules 5 to 7 in the module's documentation). Returns `None` if no backoff fits
-    /// before [the last moment](Self::last_moment). The backoff starts at the first receive, so a message that comes
-    /// back early waits only for the rest of the backoff.
+    /// Determines when the retry is due (rules 5 to 7 above); `None` if no backoff fits before [the last
+    /// moment](Self::last_moment).
     fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
@@ -349,9 +335,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Draws the backoff. The seed ensures that the same delay is drawn each time a message is received. For
-    /// decorrelated jitter, the seed is the event's key, because each delay depends on the delays drawn for the event's
-    /// earlier messages.
+    /// Draws the backoff from a seed, so that every receive of a message gets the same delay.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -363,8 +347,8 @@ impl<'r> Case<'_, 'r> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 in the module's
-    /// documentation). Returns `None` if the shortened wait would be too short.
+    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 above); `None` if too
+    /// short.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
         (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
@@ -378,8 +362,7 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The end of `MAX_AGE`, or 13 days and 12 hours after the message was sent, whichever is sooner. The last
-    /// possible retry is made shortly before then.
+    /// The end of `MAX_AGE`, or 13 days and 12 hours after the message was sent, whichever is sooner.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
@@ -405,17 +388,15 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// Returns the time from `over`, the end of a pause, to the last possible retry. A later pause extends `MAX_AGE`,
-    /// but must not change the due times of events that this pause held. `MAX_AGE` is therefore taken as of the time
-    /// by which every handler environment has noticed the end of this pause.
+    /// Returns the time from `over`, the end of a pause, to the last possible retry. Later pauses must not change the
+    /// due times of events that this pause held.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }
 
-    /// Returns the time at which a retry request makes the retry due (the last part of rule 7 in the module's
-    /// documentation). `None` if no request makes it due before `otherwise_due`.
+    /// Returns when a retry request makes the retry due (rule 7 above); `None` if none does before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -436,8 +417,7 @@ impl<'r> Case<'_, 'r> {
         moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
-    /// Returns how much longer the message must be hidden before its retry is due (rules 8 and 10 in the module's
-    /// documentation). `None` if the retry is due now.
+    /// Returns how much longer the message must be hidden (rules 8 and 10 above); `None` if its retry is due now.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -447,8 +427,7 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// Returns the longest time that the message can now be hidden. SQS's maximum visibility timeout counts from
-    /// the receive (rule 10 in the module's documentation).
+    /// Returns the longest time that the message can now be hidden (rule 10 above).
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
         // may have held the message for as long as the queue's own visibility timeout.
@@ -460,16 +439,15 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Returns how long to hide the message if its function is paused (rule 9 in the module's documentation). `None` if
-    /// the function is not paused.
+    /// Returns how long to hide the message if its function is paused (rule 9 above); `None` if it is not.
     fn hold(&self) -> Option<Duration> {
         let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Puts the payload in its envelope for the retry. Fails if the record of the next failure could be too large
-    /// (rule 11 in the module's documentation). SQS refuses such a record, and Lambda might then lose it.
+    /// Puts the payload in its envelope for the retry; fails if the next failure's record could be too large (rule 11
+    /// above).
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -490,8 +468,7 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Returns the reason for dead-lettering a message that was sent more than 13 days and 12 hours ago. `None` if the
-/// message may stay in the queue.
+/// Returns the reason to dead-letter a message that was sent more than 13 days and 12 hours ago; `None` for others.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -505,8 +482,7 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// Returns the end of a dead-letter reason's text: a warning that an earlier re-invocation may have succeeded, or
-/// nothing before the third receive. The handler re-invokes on the second receive at the earliest.
+/// Returns a warning that an earlier re-invocation may have succeeded, or nothing before the third receive.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

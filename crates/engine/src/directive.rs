@@ -1,5 +1,4 @@
-//! Directives: a function can control the retries of an event through the type of the error that it returns. If the
-//! type is `RetryAfter`, the error's message says when to retry.
+//! Directives: a function can control the retries of an event through the type of the error that it returns.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -21,15 +20,14 @@ const ENDINGS: [&str; 2] = ["Error", "Exception"];
 /// A function's instruction about its event's retries, expressed by the type of the error that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
-    /// Do not retry before this time, which is after the failure. The error type is `RetryAfter`.
+    /// Do not retry before this time, which is after the failure.
     RetryAfter(Timestamp),
-    /// The error type is `RetryAfter`, but the error's message does not name a time after the failure. The directive is
-    /// ignored.
+    /// A `RetryAfter` that is ignored, because its message does not name a time after the failure.
     Unreadable {
         /// The start of the error's message, up to the first `;`: at most 64 characters, with control characters
         /// replaced.
         text: String,
-        /// The reason why the error's message is unreadable. Does not quote the message.
+        /// The reason why the error's message is unreadable, without quoting the message.
         why: &'static str,
     },
     /// The error type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.
@@ -37,8 +35,8 @@ pub enum Directive {
 }
 
 impl Directive {
-    /// Returns what a function's error says about retrying the event; `None` if it is an ordinary error. A duration in
-    /// `message` counts from `failed_at`.
+    /// Returns the directive in a function's error, with durations counted from `failed_at`; `None` for an ordinary
+    /// error.
     pub(crate) fn of(error_type: &str, message: Option<&RawValue>, failed_at: Timestamp) -> Option<Self> {
         match simple_name(error_type) {
             "RetryAfter" => Some(Self::retry_after(message, failed_at)),
@@ -60,7 +58,7 @@ impl Directive {
     }
 }
 
-/// Parses the message of a `RetryAfter` error. The returned reason does not quote it.
+/// Parses the message of a `RetryAfter` error, which the returned reason does not quote.
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let now = UNIX_EPOCH + Duration::from_millis(failed_at.as_millis());
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;
@@ -77,10 +75,12 @@ fn safe_start(message: &str) -> String {
     text.chars().map(safe).take(LONGEST_IGNORED).collect()
 }
 
-/// The simple name of an `errorType`, the same for all runtimes. These parts are removed: Ruby's `Function<…>`, any
-/// leading `&`, a generic `<…>` at the end, the `$` and digits that compilers and bundlers append, everything up to the
-/// last `.`, `$`, `::` or `/`, and one `Error` or `Exception` at the end. A bare `Error` or `Exception` stays
-/// unchanged.
+/// The simple name of an `errorType`, the same for all runtimes. These parts are removed:
+///
+/// - Ruby's `Function<…>`, any leading `&`, and a generic `<…>` at the end
+/// - the `$` and digits that compilers and bundlers append
+/// - everything up to the last `.`, `$`, `::` or `/`
+/// - one `Error` or `Exception` at the end, unless it is the whole name
 ///
 /// ```
 /// use comeback_engine::simple_name;
@@ -96,8 +96,7 @@ pub fn simple_name(error_type: &str) -> &str {
     shorter.filter(|name| !name.is_empty()).unwrap_or(class)
 }
 
-/// The names that the globs in `NON_RETRYABLE_ERRORS` are compared with: the whole `errorType`; its qualified name,
-/// without `Function<…>`, `&` or generics; the qualified name without its package; the class name; and the [simple
+/// The names that the globs in `NON_RETRYABLE_ERRORS` are compared with, from the whole `errorType` to its [simple
 /// name](simple_name).
 ///
 /// ```
@@ -149,8 +148,7 @@ fn class_name(error_type: &str) -> &str {
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
-/// Removes all suffixes such as `$` and `$1` from the end of a class name. Bundlers number classes with the same name
-/// (`RetryAfter$1`), Java numbers anonymous classes, and the names of Scala objects end with a `$`.
+/// Removes suffixes such as `$` and `$1`, which bundlers, Java and Scala append to the names of classes.
 fn without_number(name: &str) -> &str {
     let mut name = name;
     while let Some(shorter) = name.trim_end_matches(|it: char| it.is_ascii_digit()).strip_suffix('$') {

@@ -1,5 +1,4 @@
-//! A running handler. For each message in a batch, the handler decides on an action, performs it and reports the
-//! outcome.
+//! A running handler, which decides on an action for each message in a batch, performs it and reports the outcome.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -35,9 +34,6 @@ const LOST_COPY: &str = "the copies may have been sent, so the originals return 
 
 /// One running handler (a Lambda execution environment): its policies, its [`Room`] for hidden messages, and the pauses
 /// that it has read.
-///
-/// An environment normally serves one queue. If a batch comes from another queue, the environment has no room until it
-/// has counted the messages in flight on that queue.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -47,8 +43,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Creates an environment that has not handled a batch yet. Unless [`reading_pauses`](Self::reading_pauses) is
-    /// called, the environment does not read pauses, and no function is ever paused.
+    /// Creates an environment that has not handled a batch yet, and does not read pauses unless
+    /// [`reading_pauses`](Self::reading_pauses) is called.
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
@@ -66,29 +62,22 @@ impl Environment {
         &self.policies
     }
 
-    /// The pauses that the environment last read; `None` until a read has succeeded. Empty if the environment does not
-    /// read pauses.
+    /// The pauses that the environment last read: `None` until a read has succeeded, and empty if it reads none.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }
 
-    /// Handles one batch: decides what to do with each message, then performs the actions, deferrals first. While
-    /// `TARGET_FUNCTIONS` is empty, every message is kept until shortly before SQS would delete it. If a message has
-    /// no id, the whole batch is kept.
+    /// Handles one batch: decides what to do with each message, then performs the actions, deferrals first and moves
+    /// last.
     ///
-    /// The call that hides waiting messages also hides the messages that are about to be re-invoked or moved. These
-    /// stay hidden until one to two hours after the latest possible end of the batch. If the handler then crashes, no
-    /// re-invocation or move is repeated within an hour, except for a last retry before the event reaches `MAX_AGE`.
+    /// A message is hidden before its re-invocation or move, until one to two hours after the latest possible end of
+    /// the batch. After a crash, neither is repeated within an hour, except for a last retry before `MAX_AGE`.
     ///
-    /// If a read of the pauses is due, the read comes first. Events of a paused function are held.
+    /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started, and the
+    /// remaining messages are reported as failed.
     ///
-    /// A message that has to wait is hidden if the environment has room for it. Otherwise it is moved: a copy is sent
-    /// with a delay, and the original is deleted. Moves come last. If little room is left, the environment then counts
-    /// the messages in flight. A new environment also counts them at the start, while it reads the pauses.
-    ///
-    /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started; the remaining
-    /// messages are reported as failed and come back. Each record is handled separately, and panics are caught, so that
-    /// a bad record or a failed call does not affect other records.
+    /// While `TARGET_FUNCTIONS` is empty, every message is kept until shortly before SQS would delete it. If a message
+    /// has no id, the whole batch is kept.
     pub async fn handle<'a, A: Account>(
         &mut self,
         batch: &'a BatchEvent,
@@ -151,8 +140,7 @@ impl Environment {
             message.keep(Cause::WaitGoesOn, None, wait);
             return message;
         }
-        // The age counts from when the original was sent. A copy is a new message, so a message could otherwise be kept
-        // forever.
+        // The age counts from when the original was sent, because a copy is a new message.
         let expiring = expiring(record, record.first_sent(), now);
         if self.policies.stack().keeps_everything() {
             message.keep_unless(expiring, Cause::Unattached, None, now);
@@ -170,8 +158,8 @@ impl Environment {
         message
     }
 
-    /// Hides the waiting messages, and [guards](Self::guard) each message before its re-invocation or move. Returns
-    /// the first error from guarding a message before a re-invocation.
+    /// Hides the waiting messages, and [guards](Self::guard) each message before its re-invocation or move. Returns the
+    /// first failure of a guard before a re-invocation.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -214,16 +202,14 @@ impl Environment {
         }
     }
 
-    /// Returns the visibility timeout to set before the handler re-invokes an event or moves its message. It ends one
-    /// to two hours after the latest possible end of this batch, because AWS may accept a call even if the handler
-    /// gets no response. Each re-invocation or copy that AWS accepts starts its own chain of retries.
+    /// Returns a visibility timeout that ends one to two hours after the batch, in case AWS accepts a call without
+    /// responding.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    /// Collects everything that the decision about a message depends on. Returns `None` if the message could not be
-    /// parsed.
+    /// Collects everything that the decision about a message depends on; `None` if the message could not be parsed.
     fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
         let BatchMessage { record, event, .. } = message;
         let event = event.as_ref()?;
@@ -277,8 +263,7 @@ impl Environment {
         message.next(Happened::Failed { cause, failure, wait });
     }
 
-    /// Moves the messages that the environment has no room to hide. If a copy cannot be sent, hides the original
-    /// instead.
+    /// Moves the messages that the environment has no room to hide, or hides those that could not be sent again.
     async fn move_others<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -319,8 +304,7 @@ impl Environment {
     }
 }
 
-/// Returns the last delivery of each message in a batch. SQS may deliver a message twice in one batch, and only the
-/// receipt handle of the later delivery is valid.
+/// Returns the last delivery of each message in a batch, because only the last receipt handle is valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
@@ -381,8 +365,7 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// Counts the queue's messages in flight if `is_due` is true, and records the result in `room`. Returns the error if
-/// the count fails.
+/// Counts the queue's messages in flight if `is_due` is true, and records the count in `room`.
 async fn count<A: Account>(
     is_due: bool,
     room: &mut Room,

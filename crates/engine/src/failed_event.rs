@@ -15,15 +15,15 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// Lambda delivers a record within minutes. If more time than this passed between the failure and the delivery, SQS
-/// itself must have dead-lettered the record, and an operator must have moved it back.
+/// Longest plausible time from a failure to the delivery of its record; an operator must have redriven an older
+/// record.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Maximum number of characters of a string that are logged. CloudWatch drops lines that are too long.
+/// Maximum number of characters of a string that are logged, because CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// Returns the part of a string that is logged: its first 512 characters. Operators copy event keys from the log, so
-/// keys with the same first 512 characters count as equal.
+/// Returns the logged part of a string, its first 512 characters; event keys with the same logged part count as
+/// equal.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }
@@ -35,15 +35,13 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds. Envelopes also hold this time in whole seconds, so `MAX_AGE`
-    /// counts from the same time on every retry.
+    /// When the event first failed, in whole seconds, as in envelopes.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed; `None` if the record does not have this id.
     pub request_id: Option<String>,
-    /// When the last attempt failed: the record's `timestamp`, or the time when the record was sent if that is earlier
-    /// or the `timestamp` is missing.
+    /// When the last attempt failed: the earlier of the record's `timestamp`, if any, and the time when it was sent.
     pub failed_at: Timestamp,
     /// The error from the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,
@@ -63,8 +61,7 @@ impl<'a> FailedEvent<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with the reason `malformed_record`, `malformed_envelope` or `payload_lost`. The reason's detail says what
-    /// is wrong.
+    /// Fails with the reason `malformed_record`, `malformed_envelope` or `payload_lost`.
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
@@ -76,7 +73,7 @@ impl<'a> FailedEvent<'a> {
         }
     }
 
-    /// Applies the policy of the event's function: if `DIRECTIVES` is off, the directive is dropped.
+    /// Drops the directive if the policy of the event's function has `DIRECTIVES` off.
     pub fn under(self, policies: &Policies) -> Self {
         let obeys = policies.of(&self.function_arn).settings().directives;
         Self { directive: self.directive.filter(|_| obeys), ..self }
@@ -143,8 +140,7 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// Reads the event from a redriven dead-letter. If the payload is in an envelope, it is unwrapped, so that a retry
-    /// does not add a second envelope. Only a message that someone wrote by hand has such a payload.
+    /// Reads the event from a redriven dead-letter, and unwraps its payload if it is in an envelope.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))

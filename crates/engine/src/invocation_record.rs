@@ -9,10 +9,10 @@ use crate::dead_letter::{Reason, ReasonCode};
 use crate::json::{Object, id, lossy_text, object, present};
 use crate::time::Timestamp;
 
-/// The record of a failed asynchronous invocation, as Lambda sends it to the failure destination.
+/// Lambda's record of a failed asynchronous invocation.
 ///
-/// Parsing is lenient: only `requestContext.functionArn` and `requestPayload` are required. Anything else that is
-/// missing or has an unexpected shape is `None`. The payload is not copied.
+/// Only `requestContext.functionArn` and `requestPayload` are required. Any other member that is missing or malformed
+/// is `None`.
 #[derive(Clone, Debug)]
 pub struct InvocationRecord<'a> {
     /// The ARN of the function that failed, with its qualifier.
@@ -21,7 +21,7 @@ pub struct InvocationRecord<'a> {
     pub request_id: Option<String>,
     /// When Lambda wrote the record; `None` if the time is missing or unreadable.
     pub timestamp: Option<Timestamp>,
-    /// The event that the function was invoked with, byte for byte. On a retry, the event is in its envelope.
+    /// The event that the function was invoked with, byte for byte and in its envelope, if any.
     pub request_payload: &'a RawValue,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,
@@ -40,8 +40,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// The JSON structure of a record. The type parameters determine whether each nested object is parsed or kept as raw
-/// JSON.
+/// The JSON structure of a record.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -59,7 +58,7 @@ struct Wire<'a, Context, Response, Payload> {
 /// A record in the shape that Lambda writes, parsed in one pass.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<InvocationError<'a>>>;
-/// A record that does not have Lambda's usual shape: its nested objects are raw JSON, and each is parsed separately.
+/// A record that does not have Lambda's usual shape, with its nested objects as raw JSON.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]
@@ -81,8 +80,7 @@ struct ResponseContext<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// Parses the record's nested objects one by one. If `responsePayload` is malformed, the function's error is
-    /// unknown, but everything else is still read.
+    /// Parses the record's nested objects one by one; a malformed response becomes `None`.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
@@ -134,9 +132,7 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the body is not an invocation record; the reason says what is missing. Also fails for the record of a
-    /// successful invocation, because a retry would repeat work that is already done. Lambda sends such records if the
-    /// queue is an on-success destination.
+    /// Fails if the body is not an invocation record, or is the record of a successful invocation.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,

@@ -9,8 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Parses a JSON object. An array, which a derived `Deserialize` would accept, is refused. The error does not quote the
-/// JSON, because the error is logged.
+/// Parses a JSON object, and refuses an array. The error does not quote the JSON, because it is logged.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     match text.trim_ascii_start().chars().next() {
         Some('{') => serde_json::from_str(text).map_err(without_quotes),
@@ -39,8 +38,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Returns the error's message without the value that it may quote. For a value of the wrong type, serde's message
-/// quotes the value, then names the expected type and the position.
+/// Returns serde's error message without the value that it may quote.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {
@@ -49,8 +47,7 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// Decodes a JSON string in which every character matters, such as an id. Returns `None` for any other value, and for a
-/// string that is not valid Unicode.
+/// Decodes a JSON string in which every character matters; `None` for any other value or for invalid Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
@@ -60,7 +57,7 @@ pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
 
-/// A JSON string that is shown to people or compared with other strings. A lone surrogate becomes U+FFFD.
+/// A JSON string in which lone surrogates are replaced by U+FFFD.
 ///
 /// ```
 /// let text: comeback_engine::LossyText = serde_json::from_str(r#""held by \ud83d""#)?;

@@ -16,12 +16,7 @@ use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
-/// The pauses that a handler environment knows, and the time at which it reads them next. It reads the pauses before
-/// its first batch, and again before the first batch that starts at least max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s)
-/// later. Up to a quarter of this interval is added at random. A failed read does not change the known pauses. After
-/// the first failed read, the environment reads the pauses again before its next batch, because it could otherwise
-/// hide messages that an operator has just made visible. After each further failure in a row, it waits longer before
-/// the next read. Until a read has succeeded, it reads the pauses before every batch, and invokes no function.
+/// The pauses that a handler environment knows, and the time at which it reads them next.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// Minimum time from a successful read of the pauses to the next read; `None` if `PAUSES` is not set.
@@ -38,7 +33,7 @@ impl KnownPauses {
         Self { between_reads, known: None, next_read: None, failures: 0 }
     }
 
-    /// The state of a handler without `PAUSES`: it never reads pauses, and no function is paused.
+    /// The state of a handler without `PAUSES`.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
@@ -52,8 +47,7 @@ impl KnownPauses {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
 
-    /// Records the result of reading the pauses. `answer` is the value of the SSM parameter, or `None` if that
-    /// parameter does not exist. `message_id` seeds the random part of the time until the next read.
+    /// Records the result of reading the pauses; `answer` is `None` if the parameter does not exist.
     pub(crate) fn read(
         &mut self,
         answer: Result<Option<String>, CallFailure>,
@@ -82,8 +76,10 @@ impl KnownPauses {
     }
 }
 
-/// Returns the time until the next read of the pauses, after this number of failed reads in a row. It is zero after one
-/// failure, then 1/32 of `between_reads`, and doubles with each further failure up to `between_reads`.
+/// Returns the time until the next read of the pauses, given the number of failed reads in a row.
+///
+/// It is zero after the first failure, because the environment could otherwise hide messages that an operator has
+/// just made visible.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

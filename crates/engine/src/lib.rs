@@ -1,12 +1,10 @@
 //! The retry handler's rules, and the code that applies them to a batch of messages.
 //!
-//! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`]
-//! that it has read. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], carries
-//! out the actions through an [`Account`], and returns a [`BatchReport`], from which the handler's response is built.
-//! The Lambda function and all simulations of it call `handle`.
+//! An [`Environment`] is one running handler. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for
+//! each [`Record`], carries out the actions through an [`Account`], and returns a [`BatchReport`].
 //!
-//! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. Its random numbers
-//! come only from generators that are seeded with the id of a message or the key of an event.
+//! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. All its random
+//! numbers come from seeded generators.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The state of each message according to the handler's log: waiting or settled.
+//! The state of each message according to the handler's log.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
@@ -8,30 +8,23 @@ use crate::log_line::{LogLine, LoggedEvent};
 use crate::outcome::{Cause, DueBy, What};
 use crate::time::Timestamp;
 
-/// Maximum number of message kinds (pairs of function and error type) with a group of their own. All other kinds share
-/// one group. Without a maximum, a function that makes up error types could create any number of groups.
+/// Maximum number of message kinds with a group of their own, because a function could make up any number of error
+/// types.
 const MOST_KINDS: usize = 1_000;
 
-/// The states of all messages in a log. The lines of the log may come in any order, and a line may come twice.
+/// The states of all messages in a log. Its lines may come in any order, and more than once.
 ///
-/// Each failure of an event produces a separate message. All lines about a message and its copies have the same key,
-/// target, retry, first failure and failed invocation. Lines about different messages differ in at least one of these
-/// fields. A message is settled if any of its lines says that the event was re-invoked or dead-lettered. That line may
-/// be older than the message's other lines: a handler writes its lines when its batch ends, and another handler may
-/// have received the message in the meantime. Otherwise, the message is waiting, and its latest line says what it is
-/// waiting for.
+/// A message is settled if any of its lines says so, even an older one. Otherwise it is waiting, and its latest line
+/// says for what.
 ///
-/// Some lines may be missing from a log, because of the log level or the retention period. A message without any line
-/// is unknown. If the last line about a message is missing, the previous line counts: a settled message may seem to be
-/// waiting, but a waiting message never seems settled.
+/// If lines are missing from the log, a settled message may seem to be waiting, but not the reverse.
 ///
-/// Each waiting message takes about 200 bytes of memory, and each settled message takes about 20 bytes.
+/// Each waiting message takes about 200 bytes of memory, and each settled message about 20 bytes.
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, keyed by a hash of the fields that all lines about a message share. Not a `HashMap`,
-    /// because a growing `HashMap` copies its entries into ever larger tables, and the allocator does not return the
-    /// memory of the old tables until the program ends.
+    /// The waiting messages, keyed by a hash of their event. Not a `HashMap`, because a growing one leaves its old
+    /// tables with the allocator until the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -56,8 +49,7 @@ pub struct WaitingMessage {
     pub at: Timestamp,
     /// The visibility timeout or delay that the handler set for the message, in seconds.
     delay: u32,
-    /// The ids that an operator needs to make the hidden message visible early. `None` if the newest log line has no
-    /// receipt handle, or if the fold does not keep handles.
+    /// The ids for making the message visible early; `None` if they are not logged or not kept.
     pub handle: Option<Box<Handle>>,
 }
 
@@ -92,18 +84,15 @@ pub enum WaitsFor {
     },
 }
 
-/// A group of messages with the same function and error. There are at most 1,000 of these groups. All other messages
-/// are in one more group, which has no function and no error.
+/// A group of messages with the same function and error. All combinations beyond the first 1,000 share one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function. `None` if this is the group for all combinations of function and error beyond the first
-    /// 1,000.
+    /// The ARN of the function; `None` for the shared group.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation. `None` if it is unknown, or if this is the group for all combinations
-    /// of function and error beyond the first 1,000.
+    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the shared group.
     pub error_type: Option<String>,
-    /// The beginning of the error message of an ignored `RetryAfter`, and the reason for ignoring it. `None` if no
-    /// `RetryAfter` was ignored. If several were, this is the text that sorts last.
+    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it; `None` if none was
+    /// ignored.
     pub retry_after_ignored: Option<String>,
 }
 
@@ -117,14 +106,14 @@ pub enum MessageState<'f> {
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates an empty fold. The hasher should be unpredictable, because it hashes untrusted strings.
+    /// Creates an empty fold with this hasher, which should be unpredictable because it hashes untrusted strings.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
     }
 
-    /// Makes the fold keep receipt handles. Each waiting message then takes another 500 bytes of memory.
+    /// Makes the fold keep receipt handles, which take another 500 bytes of memory for each waiting message.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }
@@ -135,7 +124,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.keeps_handles
     }
 
-    /// Adds a line from the log. A line without an event changes nothing.
+    /// Adds a line from the log.
     pub fn take(&mut self, line: &LogLine<'_>) {
         let Some(event) = &line.event else { return };
         let id = self.id(event);
@@ -188,13 +177,12 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.waiting.values()
     }
 
-    /// Every combination of function and error in messages that are or were waiting. [`WaitingMessage::kind`] is an
-    /// index into this list.
+    /// All groups of messages that are or were waiting, indexed by [`WaitingMessage::kind`].
     pub fn kinds(&self) -> &[MessageKind] {
         &self.kinds
     }
 
-    /// The number of messages that are settled: re-invoked or dead-lettered.
+    /// The number of messages that were re-invoked or dead-lettered.
     pub fn settled(&self) -> usize {
         self.settled.len()
     }
@@ -237,16 +225,14 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the message's visibility timeout or delay ends. The handler then checks the message, unless it is a copy
-    /// that has to wait longer.
+    /// When the message's visibility timeout or delay ends.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }
 }
 
 impl WaitsFor {
-    /// Returns what the message waits for after this log line, and the line's delay in seconds. `None` if the event was
-    /// re-invoked or dead-lettered.
+    /// Returns what the message waits for and the line's delay in seconds; `None` if the message is settled.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -1,4 +1,4 @@
-//! A line in the handler's log about one message: its event, the time, and the outcome.
+//! Lines in the handler's log, each about one message.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,7 @@ use crate::record::TraceHeader;
 use crate::report::BatchReport;
 use crate::time::Timestamp;
 
-/// Maximum length of a receipt handle in the log; a longer handle is left out. SQS's handles are about 400 characters
-/// long.
+/// Maximum length of a receipt handle in the log; SQS's handles have about 400 characters.
 const LONGEST_HANDLE: usize = 1_024;
 
 /// A JSON line in the handler's log, with the outcome of one message in one batch.
@@ -22,7 +21,7 @@ const LONGEST_HANDLE: usize = 1_024;
 pub struct LogLine<'a> {
     /// When the handler wrote the line, at the end of the batch.
     pub timestamp: Timestamp,
-    /// The log level. Lambda's log settings filter the lines by level.
+    /// The log level, by which Lambda's log settings filter the lines.
     pub level: LogLevel,
     /// The version of the line's format.
     pub v: Version,
@@ -37,13 +36,12 @@ pub struct LogLine<'a> {
     /// The id of the X-Ray trace that the message belongs to; `None` if the message is not part of a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// The message's receipt handle, which lets an operator make the message visible early. `None` if the handle
-    /// must not be used; see [`Outcome::receipt_handle`].
+    /// The receipt handle for making the message visible early; see [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,
 }
 
-/// Version 1 of the log format. A reader ignores unknown members.
+/// Version 1 of the log format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version;
 
@@ -59,10 +57,10 @@ pub enum LogLevel {
     Error,
 }
 
-/// The event in a message, and its next retry. These fields are the same in all lines about the message and its copies.
+/// The event in a message and its next retry, the same in all lines about the message and its copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedEvent<'a> {
-    /// The event's key: its `origin_request_id`, the same on every retry.
+    /// The event's `origin_request_id`, the same on every retry.
     pub key: Cow<'a, str>,
     /// The ARN of the target function.
     pub target: Cow<'a, str>,
@@ -84,8 +82,8 @@ pub struct LoggedEvent<'a> {
     /// The time that a `RetryAfter` error requested; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it. `None` if no `RetryAfter`
-    /// was ignored.
+    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it; `None` if none was
+    /// ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
@@ -144,7 +142,7 @@ impl BatchReport<'_> {
 }
 
 impl<'a> LoggedEvent<'a> {
-    /// Creates the log fields for an event. `policy` is the entry in `POLICIES` that applies to the event's function.
+    /// Creates the log fields for an event, with the entry in `POLICIES` that applies to its function.
     pub fn of(event: &'a FailedEvent<'_>, policy: Option<&'a str>) -> Self {
         let (retry_after, retry_after_ignored) = match &event.directive {
             Some(Directive::RetryAfter(moment)) => (Some(*moment), None),

@@ -22,8 +22,7 @@ pub(crate) struct BatchMessage<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// A guard hides a message for one to two hours before its target is re-invoked or its copy is sent. If the handler
-/// crashes, neither step is repeated soon.
+/// A guard hides a message before its re-invocation or move, so that a crash does not repeat that step soon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -56,8 +55,7 @@ pub(crate) enum Happened {
     /// The result of the call that hides the message before its target is re-invoked or its copy is sent.
     Guarded(Result<(), CallFailure>),
     Moved,
-    /// SQS did not accept the copy, or did not respond. The original stays in the queue, hidden for at least
-    /// `at_least`.
+    /// SQS did not accept the copy, or did not respond.
     NotMoved {
         at_least: Duration,
     },
@@ -99,9 +97,7 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message for which no decision could be made, or dead-letters it if `expiring` is given. A kept message
-    /// is hidden for a random time, up to an hour. The mean grows with the number of receives, so the message reaches
-    /// SQS's limit of 14 days before the limit of 1,000 receives.
+    /// Keeps a message for which no decision could be made, or dead-letters it if `expiring` is given.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -130,7 +126,7 @@ impl<'a> BatchMessage<'a> {
         };
     }
 
-    /// Changes the message's state in response to what happened. If no transition matches, the state stays the same.
+    /// Changes the message's state in response to what happened.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let Happened::Guarded(answer) = &happened {
             self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
@@ -181,9 +177,7 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// Returns the total size, in bytes, of the copies that a waiting message's moves send. `u64::MAX` if the message
-    /// must not be moved: SQS would refuse a copy, or the original could not be hidden first. `None` if the message
-    /// is not waiting.
+    /// Returns the total bytes that moving the message sends, or `u64::MAX` if the message must not be moved.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

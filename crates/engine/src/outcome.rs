@@ -20,7 +20,7 @@ pub struct Outcome<'a> {
     pub record: &'a Record,
     /// The event in the message; `None` if the message could not be parsed or needed no decision.
     pub event: Option<FailedEvent<'a>>,
-    /// The pattern of the `POLICIES` entry that applies to the event's function. `None` if the stack's policy
+    /// The pattern of the `POLICIES` entry that applies to the event's function; `None` if the stack's policy
     /// applies.
     pub policy: Option<String>,
     /// The handler's action, as reported in the message's log line.
@@ -34,12 +34,9 @@ pub struct Outcome<'a> {
 pub enum Location {
     /// The message is in the retry queue, hidden until its wait ends or for as long as SQS allows.
     Hidden,
-    /// The message is in the retry queue, hidden because a call may have been accepted. Until it becomes visible again,
-    /// the event must not be re-invoked or copied.
+    /// The message is in the retry queue, hidden so that a call that may have been accepted is not repeated soon.
     Guarded,
-    /// The message is in the retry queue and could not be hidden. It becomes visible again when its current visibility
-    /// timeout ends: the queue's own, or one that the handler set before it tried to re-invoke the function or to move
-    /// the message.
+    /// The message is in the retry queue and could not be hidden, so its current visibility timeout continues.
     NotHidden,
     /// A delayed copy replaced the message in the retry queue.
     Moved,
@@ -62,8 +59,7 @@ pub enum What {
         /// The operator's retry request that brought the retry forward; `None` if no request did.
         #[serde(flatten)]
         early: Option<Early>,
-        /// The error if the message could not be hidden. The message then becomes visible when its current visibility
-        /// timeout ends. `None` if the message was hidden or moved.
+        /// The error if the message could not be hidden; `None` if it was hidden or moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -77,8 +73,7 @@ pub enum What {
         /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The error if the message could not be hidden; the message then becomes visible again when its current
-        /// visibility timeout ends. `None` if it is hidden or was moved.
+        /// The error if the message could not be hidden; `None` if it was hidden or moved.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -113,8 +108,8 @@ pub enum What {
         /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The reason for dead-lettering the event, if the dead-letter could not be sent; otherwise `None`. This log
-        /// line has only the reason's code. The log line about the sent dead-letter also has the detail.
+        /// The reason in a dead-letter that could not be sent; otherwise `None`. The log line has only the reason's
+        /// code.
         #[serde(
             default,
             serialize_with = "code",
@@ -125,8 +120,7 @@ pub enum What {
         /// When the retry was due, if the handler attempted it; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call that made the handler keep the message or, if there is none, the failed call to hide the
-        /// message. `None` if no call failed.
+        /// The first failed call for the message; `None` if no call failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -165,7 +159,7 @@ pub enum DueBy {
     Policy,
     /// A `RetryAfter` error that the function returned.
     RetryAfter,
-    /// The end of a pause: the held event becomes due within the pause's spread period.
+    /// The end of a pause.
     Pause,
     /// An operator's [retry request](crate::Request).
     RetryNow,
@@ -194,8 +188,7 @@ impl Outcome<'_> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` if
-    /// the decision itself failed, or if the message is kept for a reason that this version does not know.
+    /// The step that the handler took or tried to take, such as `defer`; `None` if it is unknown.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),
@@ -211,8 +204,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Returns true if the function was re-invoked with the message's event, the event was dead-lettered, or the
-    /// message was moved. Any other message is reported as failed, so that SQS keeps it.
+    /// Returns true if the message was re-invoked, dead-lettered or moved, so that SQS need not keep it.
     pub const fn settled(&self) -> bool {
         matches!(self.location, Location::Settled | Location::Moved)
     }
@@ -222,8 +214,7 @@ impl Outcome<'_> {
         self.what.failure()
     }
 
-    /// Returns true for a copy that was only moved again. Such a copy gets no log line, because the log line about the
-    /// first move already has the due time.
+    /// Returns true for a copy that was only moved again, which needs no log line.
     pub fn only_moves_on(&self) -> bool {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }
@@ -257,8 +248,7 @@ impl Outcome<'_> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
 
-    /// The receipt handle that an operator needs to make the message visible early. `None` if the message does not
-    /// stay hidden, becomes visible soon anyway, or must not become visible early.
+    /// The receipt handle for making the message visible early; `None` if that is unsafe or unnecessary.
     pub fn receipt_handle(&self) -> Option<&str> {
         let may_return = self.location == Location::Hidden && self.what.may_be_recalled();
         let stays = may_return && self.what.delay()? > NOT_RECALLED;
@@ -267,8 +257,7 @@ impl Outcome<'_> {
 }
 
 impl What {
-    /// Creates a [`Keep`](Self::Keep) without a delay, which is set later. `due` is the due time of the failed
-    /// retry. `reason` is the reason in a dead-letter that could not be sent.
+    /// Creates a [`Keep`](Self::Keep) without a delay, which is set later.
     pub(crate) const fn kept(
         cause: Cause,
         due: Option<Timestamp>,
@@ -278,8 +267,7 @@ impl What {
         Self::Keep { cause, delay: None, not_before: None, reason, due, failure }
     }
 
-    /// Sets the message's wait: its visibility timeout or, if it was moved, the delay of its copy. `not_hidden` is
-    /// the error if the message could not be hidden.
+    /// Sets the message's wait: its visibility timeout or, if it was moved, the delay of its copy.
     pub(crate) fn with_wait(
         self,
         wait: Duration,

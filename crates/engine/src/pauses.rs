@@ -1,5 +1,4 @@
-//! The JSON document of pauses, retry requests and cancel requests. It is stored in the SSM parameter that `PAUSES`
-//! names. The operators' commands write it, and the handler reads it.
+//! The JSON document of pauses, retry requests and cancel requests, in the SSM parameter that `PAUSES` names.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,25 +15,23 @@ use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// The pauses document: the pauses that have not ended, the pauses that ended within the last 14 days, and all retry
-/// and cancel requests. Empty by default.
+/// The pauses document: the operators' pauses, including recently ended ones, and their retry and cancel requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    /// The operators' requests in the pauses document: retry requests first, then cancel requests, each in the order
-    /// of the JSON.
+    /// The retry requests, then the cancel requests, each in the order of the JSON.
     requests: Vec<RequestEntry>,
-    /// Members of the document that this version does not know, as JSON. They are kept for later versions.
+    /// Members of the document that only later versions know, as JSON.
     others: BTreeMap<String, String>,
 }
 
 /// Error for a parameter that is not a valid pauses document. Never quotes the parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
-    /// A later version of Comeback wrote the document. The field is the document's format version.
+    /// The document has this format version, which only a later version of Comeback can read.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The parameter is not a pauses document. The field describes the error and its position.
+    /// The parameter is not a pauses document, because of this error.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
@@ -48,8 +45,8 @@ pub struct Pause {
     pub from: Timestamp,
     /// When the pause ends, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// The spread period: events that become due during the pause are retried at random times within this period after
-    /// the end of the pause. Whole seconds, at most [`LONGEST_SPREAD`].
+    /// The period after the pause in which its events are retried at random times: whole seconds, at most
+    /// [`LONGEST_SPREAD`].
     pub spread: Duration,
     /// The operator who opened the pause; kept only until the pause ends.
     pub by: Option<String>,
@@ -57,14 +54,14 @@ pub struct Pause {
     pub why: Option<String>,
 }
 
-/// Maximum spread of a pause: 14 days, which is also the longest time that SQS can keep a message.
+/// Maximum spread of a pause: 14 days, the longest time that SQS can keep a message.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// Maximum planned length of a pause: 14 days, the longest message retention period that SQS allows.
+/// Maximum planned length of a pause: 14 days, the longest time that SQS can keep a message.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 impl Pauses {
-    /// Returns the document with its pauses replaced by `pauses`. The requests are kept.
+    /// Returns the document with its pauses replaced by `pauses`.
     #[must_use]
     pub fn with(&self, pauses: impl IntoIterator<Item = Pause>) -> Self {
         let mut pauses: Vec<Pause> = pauses.into_iter().collect();
@@ -72,8 +69,7 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with this request added. The request's time is rounded up to a whole second, so that the
-    /// request covers even the latest failures.
+    /// Returns the document with this request added, its time rounded up to a whole second.
     #[must_use]
     pub fn with_request(&self, request: &Request) -> Self {
         let mut document = self.clone();
@@ -104,7 +100,7 @@ impl Pauses {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// All readable requests in the document, including withdrawn requests. Retry requests come first.
+    /// All readable requests in the document, including withdrawn ones: retry requests, then cancel requests.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
@@ -114,8 +110,7 @@ impl Pauses {
         self.requests().filter(move |request| request.kind == kind)
     }
 
-    /// The error for each unreadable entry in `retries` and `cancels`. The handler ignores these entries. Errors for
-    /// entries that have ended are left out.
+    /// The error for each unreadable request that has not ended.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         self.requests.iter().filter_map(move |entry| entry.problem(now))
     }
@@ -132,15 +127,14 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Returns the time at which a held event becomes due: a random time within `spread` of the end of the pause. If
-    /// too little of `MAX_AGE` is left, the event becomes due sooner. `None` if the end of the pause is not set.
+    /// Returns a random time within `spread` of the end of the pause; `None` if the pause has no end.
+    ///
     /// `first_id` is the id that the message had when it was first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// Returns the pause with its end set to `end`. Events that become due during the pause are retried within `spread`
-    /// of its end.
+    /// Returns the pause with this end and this spread, cut to whole seconds.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -189,7 +183,7 @@ struct Written<'a> {
 struct Wire<'a> {
     target: String,
     from: u64,
-    /// When the pause ends; `null` while the pause is open. A document without this member is refused.
+    /// `null` while the pause is open. A document without this member is refused.
     #[serde(deserialize_with = "Option::deserialize")]
     until: Option<u64>,
     spread: u64,
@@ -204,8 +198,7 @@ impl Pauses {
     ///
     /// # Errors
     ///
-    /// Fails if the value is not a valid pauses document, has an unknown version, or contains a pause with an invalid
-    /// time, target or spread. In that case, none of the document's pauses applies. An unreadable request is merely
+    /// Fails if the value is not a valid pauses document, or if any pause in it is invalid. An unreadable request is
     /// ignored.
     ///
     /// ```
@@ -239,7 +232,7 @@ impl Pauses {
         Ok(Self { pauses: Vec::new(), requests, others }.with(pauses))
     }
 
-    /// Returns the document as compact JSON: the value of the SSM parameter that stores the pauses.
+    /// Returns the document as compact JSON.
     pub fn write(&self) -> String {
         let raw = |text| {
             serde_json::from_str::<&RawValue>(text).expect("BUG: it was read as JSON, or written as JSON")
@@ -254,8 +247,7 @@ impl Pauses {
     }
 }
 
-/// Returns the entries in a JSON array of requests, or no entries for `null`. Any other value is returned as a single
-/// unreadable entry.
+/// Returns the entries in a JSON array of requests; any other value but `null` is one unreadable entry.
 fn entries(raw: &RawValue, kind: RequestKind) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
@@ -300,8 +292,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Maximum size of the parameter that holds the pauses, in bytes. It is a String parameter in SSM's standard tier.
-/// Source: "Managing parameter tiers", AWS Systems Manager User Guide.
+/// Maximum size of the pauses document in bytes. Source: "Managing parameter tiers", AWS Systems Manager User Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
 /// Error for a pauses document that exceeds [`LONGEST_PAUSES`] even without the entries that may be dropped.
@@ -313,11 +304,10 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// Returns the document to write at `now`, and the ended pauses that do not fit into it. Data that no longer has
-    /// any effect is dropped first: requests that have ended, pauses that ended over 14 days ago, and the operator and
-    /// reason of every other ended pause. If the document is still too long, withdrawn requests are dropped, and then
-    /// ended pauses, starting with the one that ended first. Once a pause has been dropped, its duration counts towards
-    /// `MAX_AGE` again.
+    /// Returns the document to write at `now`, and the ended pauses that do not fit into it.
+    ///
+    /// Entries without effect are dropped first, then withdrawn requests, then ended pauses in the order of their
+    /// ends. The duration of a dropped pause counts towards `MAX_AGE` again.
     ///
     /// # Errors
     ///
@@ -339,15 +329,14 @@ impl Pauses {
         }
     }
 
-    /// Removes all withdrawn requests. Returns true if there were any.
+    /// Removes all withdrawn requests, and returns true if there were any.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.requests.len();
         self.requests.retain(RequestEntry::is_not_withdrawn);
         self.requests.len() < before
     }
 
-    /// Returns the document without entries that have no effect. Ended pauses for the same target are merged if they
-    /// overlap or adjoin.
+    /// Returns the document without entries that have no effect, and with adjoining ended pauses merged.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
@@ -369,14 +358,14 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Returns true if both pauses are over, have the same target, and overlap or adjoin. `other` must not begin before
-    /// this pause.
+    /// Returns true if both pauses are over, have the same target, and overlap or adjoin. `other` must not begin
+    /// first.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Merges `other` into this pause. The merged pause has the end and the spread of the pause that ended later.
+    /// Extends this pause to the end of `other`, with the spread of the pause that ended later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

@@ -9,8 +9,8 @@ use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
-/// The first entry in `POLICIES` that matches a function sets the function's policy. Settings that the entry leaves out
-/// come from the stack's policy.
+/// The first entry that matches a function applies, and inherits the settings that it leaves out from the stack's
+/// policy.
 ///
 /// ```
 /// use comeback_engine::Policies;
@@ -33,8 +33,7 @@ pub struct Policies {
     entries: Vec<PolicyEntry>,
 }
 
-/// An entry in `POLICIES`, written `PATTERN VARIABLE=VALUE …`. The entry sets the policy for the functions that the
-/// pattern matches.
+/// An entry in `POLICIES`, written `PATTERN VARIABLE=VALUE …`.
 #[derive(Clone, Debug)]
 pub struct PolicyEntry {
     text: String,
@@ -58,8 +57,7 @@ impl PolicyEntry {
         &self.policy
     }
 
-    /// Returns true if this entry's pattern matches the function with this ARN. The entry does not apply to the
-    /// function if an earlier entry matches too.
+    /// Returns true if this entry's pattern matches the function, even if an earlier entry matches too.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
@@ -76,8 +74,7 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// Returns an error for every variable or entry that is refused. The settings in an entry are checked like the
-    /// stack's own.
+    /// Returns an error for every variable or entry that is refused.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
         // A mistake in the stack's own variables is reported once, not again for each entry.
@@ -102,8 +99,7 @@ impl Policies {
         }
     }
 
-    /// The stack's policy, which also holds the queue-wide settings. It applies to every function that no entry
-    /// matches.
+    /// The stack's policy, which applies to every function that no entry matches.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }

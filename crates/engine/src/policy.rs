@@ -14,7 +14,7 @@ use crate::settings::{BACKOFF_RANGE, Settings};
 /// The variables that must not be set together with `BACKOFFS`, which replaces them.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// [`Settings`] that have passed every check: the retry policy for all functions or for some of them.
+/// [`Settings`] that have passed every check.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,
@@ -28,7 +28,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// Returns an error for every refused setting, not only for the first.
+    /// Returns an error for every refused setting.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -72,8 +72,7 @@ impl Policy {
         Duration::from_secs(self.settings.max_age)
     }
 
-    /// The backoff, in whole seconds. It is built from `JITTER`, and from either `BACKOFFS` or the pair
-    /// `BASE_BACKOFF` and `MAX_BACKOFF`.
+    /// The backoff, in whole seconds.
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff
     }
@@ -90,7 +89,7 @@ impl Policy {
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
     }
 
-    /// Returns true if `TARGET_FUNCTIONS` is empty: no function is attached yet, so every message is kept.
+    /// Returns true if `TARGET_FUNCTIONS` is empty, so every message is kept.
     pub const fn keeps_everything(&self) -> bool {
         self.target_functions.is_empty()
     }
@@ -101,8 +100,7 @@ impl Policy {
     }
 }
 
-/// Returns an exponential backoff with this base and cap in seconds, and with this jitter. Its waits are whole seconds,
-/// because SQS counts in seconds.
+/// Returns an exponential backoff in whole seconds, with this base and cap in seconds.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
 }
@@ -160,8 +158,7 @@ impl Settings {
 }
 
 impl Policy {
-    /// Reads the stack's policy from environment variables, which `lookup` returns by name. A variable that is not set
-    /// takes its default value.
+    /// Reads the stack's policy from environment variables, which `lookup` returns by name.
     ///
     /// # Errors
     ///

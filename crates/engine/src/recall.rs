@@ -1,16 +1,14 @@
-//! Recalls: which waiting messages an operator's request makes visible early, and when each of them is then due.
+//! Recalls: making waiting messages visible early for an operator's request.
 //!
-//! Anyone who has a message's receipt handle can change how long SQS hides the message. The handler logs the handle of
-//! a message that stays hidden. So if an operator's request makes a retry due sooner, the operator can make the message
-//! visible at the new due time, which is never later than the old one. On a standard queue, however, an old handle also
-//! changes the visibility timeout of a later receive. Three rules therefore keep recalls safe:
+//! Anyone who has a message's receipt handle can change how long SQS hides the message, and the handler logs the handle
+//! of a message that stays hidden. On a standard queue, an old handle also changes the visibility timeout of a later
+//! receive. Three rules keep recalls safe:
 //!
-//! - Only the newest log line about a message counts. If that line has no handle, the message is not recalled.
+//! - Only the newest log line about a message counts. If it has no handle, the message is not recalled.
 //! - A message that becomes visible within a minute anyway is not recalled. A handler may already have received it
 //!   again, and hidden it before making a call.
-//! - After each log line, a message is recalled only once: for the earliest entry in the pauses document that applies
-//!   to it. A handler may have received the recalled message and crashed after its call, without writing a newer line.
-//!   That handler hid the message before its call, and the message must stay hidden.
+//! - After each log line, a message is recalled only once, for the earliest entry that applies to it. A handler may
+//!   have received the recalled message and crashed after its call, and the message must then stay hidden.
 
 use std::time::Duration;
 
@@ -26,53 +24,49 @@ use crate::timing::longest_between_reads;
 /// A hidden message that becomes visible within this time anyway is not recalled, i.e. not made visible early.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum time that a recall must gain by making a message visible early. With a smaller gain, the message might even
-/// become visible later, because the clocks of the handler and of the operator may each be off by 5 s, and calls take
-/// a while.
+/// Minimum time that a recall must gain. The clocks of handler and operator may each be off by 5 s, and calls take a
+/// while.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
-/// An entry in the pauses document that causes waiting messages to be recalled, i.e. made visible early.
+/// An entry in the pauses document that makes waiting messages visible early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
-    /// A request to retry or cancel waiting events. The messages of cancelled events become visible at once, because a
-    /// cancelled event has no due time.
+    /// A request to retry or cancel waiting events.
     Request(&'p Request),
-    /// A pause that has ended. The events that were held during the pause become due.
+    /// A pause that has ended.
     Resume(&'p Pause),
 }
 
-/// An entry that an operator adds to the pauses document. The operator then recalls the messages that the entry
-/// covers.
+/// An entry that an operator adds to the pauses document before recalling the messages that it covers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     /// A request to retry or cancel waiting events.
     Request(Request),
-    /// The end of a pause: the paused functions, and the time at which the pause ended.
+    /// The end of a pause: the paused functions, and when it ended.
     Resume(PauseTarget, Timestamp),
 }
 
-/// The reason why a message is not recalled, i.e. not made visible early.
+/// The reason why a message is not made visible early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
     /// The entry in the pauses document does not apply to the message's event.
     NotCovered,
-    /// The event's function asked for the wait with a `RetryAfter`. A retry request ends such a wait only if it names
-    /// the event's key, and this request does not.
+    /// The function asked for the wait with a `RetryAfter`, and the retry request does not name the event's key.
     RetryAfter,
     /// The event's next retry is the last that `MAX_RETRIES` allows.
     LastRetry,
     /// The event's function is paused.
     Paused,
-    /// The event was held during a pause. It becomes due when the pause ends, or within the pause's spread.
+    /// The event was held during a pause and becomes due within the pause's spread.
     Returning,
     /// Lambda may have accepted the event's last re-invocation, so the event must not be re-invoked again for about an
     /// hour.
     Unanswered,
     /// The message may already have been made visible early because of an earlier entry in the pauses document.
     Before,
-    /// The message becomes visible soon anyway: within two minutes, or only a little later than its new due time.
+    /// The message becomes visible soon anyway.
     Soon,
-    /// The message was moved (sent again with a delay), so it has no handle yet. It becomes visible within 15 minutes.
+    /// The message was moved (sent again with a delay), so it has no handle yet.
     Moved,
 }
 
@@ -104,8 +98,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// Returns the time from which handlers act on this entry in the pauses document: the time of the request, or the
-    /// time at which the pause ended.
+    /// Returns the time of the request, or the time at which the pause ended.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -126,8 +119,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// Returns the time from which handlers act on this entry in the pauses document: the time of the request, or the
-    /// time at which the pause ended.
+    /// Returns the time of the request, or the time at which the pause ended.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -135,8 +127,7 @@ impl Recall<'_> {
         }
     }
 
-    /// Returns the time at which this entry in the pauses document makes a message's retry due. To recall the message,
-    /// the operator changes its visibility timeout so that the message becomes visible at that time.
+    /// Returns the time at which a message's retry becomes due because of this entry.
     ///
     /// # Errors
     ///
@@ -172,9 +163,7 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Returns `Ok` if this entry applies to a message, and the message's newest log line may have been written before
-    /// the handler read the entry. Otherwise, returns the reason for not recalling the message. The result does not
-    /// change with time.
+    /// Returns `Ok` if this entry applies to a message that was logged before every handler knew the entry.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -203,14 +192,13 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true for a cancel request. Only a cancel request makes hidden messages visible early while their
-    /// function is paused, because a cancelled event is not re-invoked.
+    /// Returns true for a cancel request, which makes hidden messages visible early even while their function is
+    /// paused.
     pub const fn is_cancel(self) -> bool {
         matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }
 
-    /// Returns the time at which this entry in the pauses document makes a message's retry due. If the message is
-    /// moved, the handler draws another time for the copy, and hides the copy until then.
+    /// Returns the time at which a message's retry becomes due because of this entry.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Request(request) => request.due_of(message_id, message.retry),

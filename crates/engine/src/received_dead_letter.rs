@@ -1,5 +1,4 @@
-//! Parses messages from the dead-letter queue, and builds the bodies of messages that return their events to the retry
-//! queue. The parsed messages are untrusted, because anyone may have sent them.
+//! Parses messages from the dead-letter queue, which are untrusted: anyone may have sent them.
 
 use std::borrow::Cow;
 
@@ -34,8 +33,7 @@ pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
     /// The message's kind.
     pub kind: DeadLetterKind,
-    /// The reason for dead-lettering the event. `None` for a [`DeadLetterKind::Record`], because SQS gives no
-    /// reason.
+    /// The reason for dead-lettering the event; `None` for a [`DeadLetterKind::Record`], because SQS gives no reason.
     pub reason: Option<ReasonCode>,
     /// The reason in words.
     pub detail: Option<String>,
@@ -45,11 +43,10 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered: the message's `dead_lettered_at` or its send time, whichever is earlier. If
-    /// `dead_lettered_at` is missing, the send time.
+    /// When the event was dead-lettered: the earlier of the message's `dead_lettered_at` and its send time.
     pub dead_lettered_at: Timestamp,
-    /// The event's key: its `origin_request_id`. If that is missing, the request id of the failed invocation; if that
-    /// is missing too, the id that SQS gave to the event's first message. `None` if the event could not be read.
+    /// The event's `origin_request_id`; if missing, the request id of the failed invocation, or SQS's id for the
+    /// first message.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,
@@ -98,14 +95,13 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Returns the body of a message that redrives the event when sent to the retry queue. The event then starts over.
-    /// If `function_arn` or `payload` is given, it replaces the event's own function or payload. The event keeps its
-    /// key, but not its error. The message needs no attributes.
+    /// Returns the body of a message that makes the event start over when sent to the retry queue.
+    ///
+    /// `function_arn` and `payload` replace the event's own. The event keeps its key, but not its error.
     ///
     /// # Errors
     ///
-    /// Fails if the handler could not read an event from the body. The error is the reason that the handler would give
-    /// for dead-lettering a message with this body again.
+    /// Fails with the handler's reason for dead-lettering a message with this body.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
@@ -147,9 +143,9 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Reads a body in the format of a dead-letter. If the attributes contain a `Detail`, or a reason that differs
-    /// from the body's, the handler received this body as a message and dead-lettered it verbatim. Anyone may have
-    /// written such a body, so its reason, detail and time are ignored.
+    /// Reads a body in the format of a dead-letter.
+    ///
+    /// The handler may have dead-lettered the body verbatim; its reason, detail and time are then not trusted.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

@@ -8,20 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::json::object;
 use crate::time::Timestamp;
 
-/// A message from the retry queue, as the event source mapping delivers it. [`restore`](Self::restore) gives a moved
-/// message the data of its original.
+/// A message from the retry queue, as the event source mapping delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// SQS's id for the message, which is the same on every receive.
     pub message_id: String,
-    /// The receipt handle from this receive. A later receive makes it stale.
+    /// The receipt handle from this receive.
     pub receipt_handle: String,
     /// The invocation record of the failed event, as unparsed JSON.
     pub body: String,
-    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. The count may be inexact. For a moved message, receives
-    /// of its original and of earlier copies are counted too.
+    /// SQS's `ApproximateReceiveCount`: 1 on the first receive. For a moved message, it includes the receives of its
+    /// original and earlier copies.
     pub receive_count: u32,
-    /// When the message was sent: SQS's `SentTimestamp`.
+    /// SQS's `SentTimestamp`.
     pub sent: Timestamp,
     /// SQS's `ApproximateFirstReceiveTimestamp`; for a moved message, the timestamp of its original.
     pub first_receive: Timestamp,
@@ -30,8 +29,7 @@ pub struct Record {
     /// SQS's `AWSTraceHeader`, which makes the message part of an X-Ray trace; `None` if the message has no such
     /// header.
     pub trace_header: Option<String>,
-    /// The message attributes that the sender added. The handler's own attribute, `Comeback`, is not included; its data
-    /// is in `moved`.
+    /// The message attributes that the sender added, without the handler's own attribute, `Comeback`.
     pub attributes: Vec<Attribute>,
 }
 
@@ -46,22 +44,21 @@ pub struct Attribute {
     pub value: String,
 }
 
-/// Maximum number of attributes that a message can have. Source: "Amazon SQS message metadata", SQS Developer Guide.
+/// Maximum number of attributes of a message. Source: "Amazon SQS message metadata", SQS Developer Guide.
 const MOST_ATTRIBUTES: usize = 10;
 
 impl Attribute {
-    /// Returns true if the value is binary. Event source mappings deliver binary values in Base64.
+    /// Returns true if the value is binary.
     pub fn is_binary(&self) -> bool {
         base_type(&self.data_type) == "Binary"
     }
 
-    /// The attribute's size as SQS counts it, in bytes. For a binary value, the result is a third too large, because
-    /// the value is in Base64.
+    /// The attribute's size in bytes, as SQS counts it; a third too large for a binary value, which is in Base64.
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Adds the sender's attributes to `ours`, up to the ten that SQS accepts. `ours` takes precedence.
+    /// Adds the sender's attributes to `ours`, which take precedence.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -78,8 +75,7 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 
 impl Record {
     /// Restores a moved message's state from its attribute `Comeback`, so that the handler treats it like its
-    /// original: it keeps its due time, and no receive counts as its first. Times in the attribute are limited to the
-    /// range that the message's own `SentTimestamp` allows.
+    /// original.
     ///
     /// # Errors
     ///
@@ -97,7 +93,7 @@ impl Record {
         self.receive_count <= 1
     }
 
-    /// The message's id when it was first sent: the original's id if the message was moved.
+    /// The id of the original message, or the message's own id if it was not moved.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
@@ -111,8 +107,7 @@ impl Record {
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum wait after an `Invoke` call without a response. It also limits the delay that a moved message's attribute
-/// can cause.
+/// Maximum wait after an `Invoke` call without a response.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original message that a moved message is a copy of.
@@ -120,27 +115,25 @@ pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 pub struct Moved {
     /// SQS's id for the original message, which the moved message is a copy of.
     pub message_id: String,
-    /// The `SentTimestamp` of the original message. It is never later than the copy's own `SentTimestamp`.
+    /// The `SentTimestamp` of the original message, never later than the copy's own.
     pub sent: Timestamp,
-    /// When the original was first received. The value is clamped to the time between the original's `SentTimestamp`
-    /// and the moved message's.
+    /// When the original was first received.
     pub first_receive: Timestamp,
-    /// The number of receives of the original and of earlier copies; at least 1. A receive that only continues a
-    /// copy's wait does not count.
+    /// The number of receives of the original and of earlier copies; at least 1.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
-    /// The earliest time at which the handler may re-invoke the event, if an earlier call failed or the function is
-    /// paused; `None` if the event is only waiting for its backoff to end.
+    /// The earliest time at which the handler may re-invoke the event, or `None` if the event is only waiting for its
+    /// backoff.
     pub not_before: Option<Timestamp>,
 }
 
-/// Error for an unreadable message attribute `Comeback`. The message is then treated as a new one.
+/// Error for an unreadable message attribute `Comeback`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the attribute Comeback is unreadable: {0}")]
 pub struct GarbledAttribute(pub(crate) String);
 
-/// The JSON value of the attribute `Comeback`. Times are in milliseconds since the epoch, as SQS writes them.
+/// The JSON value of the attribute `Comeback`. Times are in milliseconds since the epoch.
 #[derive(Deserialize, Serialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -176,9 +169,9 @@ impl Moved {
         })
     }
 
-    /// Returns the value of the message attribute `Comeback` for the message's next copy. `waits_on` is true if no
-    /// call failed and the message only continues to wait. In that case, a copy's current receive is not counted, so
-    /// that the whole wait counts as one receive, as it does for a hidden message.
+    /// Returns the value of the attribute `Comeback` for the message's next copy.
+    ///
+    /// If `waits_on` is true, a copy's current receive is not counted, because the message only continues to wait.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,
@@ -199,8 +192,8 @@ impl Moved {
 /// Maximum length of a trace header that is passed on; Lambda's own headers are about 150 bytes long.
 const LONGEST_TRACE: usize = 512;
 
-/// An `AWSTraceHeader` in X-Ray's form: `Root=1-`, eight hex digits, `-` and 24 hex digits, optionally followed by `;`
-/// and more fields. Anyone may have written the header, so a header in any other form is not passed on.
+/// An `AWSTraceHeader` in X-Ray's form: `Root=1-`, eight hex digits, `-` and 24 hex digits, optionally with more
+/// fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader<'a>(&'a str);
 

@@ -1,4 +1,4 @@
-//! The outcomes of the messages in a batch. The handler's response and log lines are built from them.
+//! The outcomes of the messages in a batch.
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
@@ -12,14 +12,12 @@ pub struct BatchReport<'a> {
     pub batch: &'a BatchEvent,
     /// The reason for keeping the whole batch untouched; `None` if the batch was handled.
     pub kept_whole: Option<MissingMessageId>,
-    /// The outcomes, in the same order as the messages in the batch. If the batch contains a message twice, only the
-    /// later delivery has an outcome.
+    /// The outcomes, in the order of the batch. For a message that the batch contains twice, only the later delivery
+    /// has one.
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved, and the number that could not be moved.
     pub moves: Moves,
     /// The first failure to hide a message before its event was re-invoked; `None` if every such message was hidden.
-    /// If the handler crashes after the re-invocation, the event is invoked again when the queue's own visibility
-    /// timeout ends.
     pub unguarded: Option<CallFailure>,
     /// The error from counting the messages in flight; `None` if no count failed.
     pub count_failure: Option<CallFailure>,
@@ -34,17 +32,16 @@ pub enum PausesRead {
     Known {
         /// Pauses that have been in effect for over 24 hours and may have been forgotten.
         long: Vec<Pause>,
-        /// The error for each unreadable entry in `retries` and `cancels`. These entries are ignored.
+        /// The error for each unreadable entry in `retries` and `cancels`.
         unreadable_requests: Vec<String>,
     },
-    /// The pauses could not be read. The pauses from the last successful read still apply.
+    /// The pauses could not be read, so those from the last successful read still apply.
     AsBefore(CallFailure),
-    /// The pauses could not be read, either now or earlier in this handler environment. Any function might be paused,
-    /// so no function is invoked, and no event is dead-lettered because of its age.
+    /// No read of the pauses has succeeded in this handler environment, so no function is invoked.
     Unknown(CallFailure),
 }
 
-/// The number of messages in a batch that were moved (sent again with a delay), and the number that could not be moved.
+/// The numbers of messages in a batch that were moved and that could not be moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// The number of messages that were sent again.
@@ -69,8 +66,7 @@ impl<'a> BatchReport<'a> {
         }
     }
 
-    /// The message ids for `batchItemFailures`: the ids of all messages that SQS must keep. An empty id makes Lambda
-    /// keep the whole batch.
+    /// The message ids for `batchItemFailures`. An empty id makes Lambda keep the whole batch.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
         let untouched = if self.kept_whole.is_some() { self.batch.records.as_slice() } else { &[] };
         let untouched = untouched.iter().map(|record| record.message_id.as_str());

@@ -1,4 +1,4 @@
-//! Operators' requests to retry or cancel waiting events. The requests are entries in the pauses document.
+//! Operators' requests to retry or cancel waiting events.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,23 +16,22 @@ use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longe
 
 /// Maximum value of [`Request::within`]: 11 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// Maximum lifetime of a request: up to 11 hours in which its retries become due, and up to 14 more hours in which the
-/// handler checks every message that the request may apply to.
+/// Maximum lifetime of a request: [`LONGEST_WITHIN`], plus 14 hours for the handler to check every message.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
-/// Maximum number of `keys` in a request. With more keys, a few requests would fill the SSM parameter.
+/// Maximum number of `keys` in a request, so that a few requests do not fill the SSM parameter.
 pub const MOST_KEYS: usize = 20;
 
 /// The kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestKind {
-    /// Retry waiting events now. The request is an entry in `retries` in the pauses document.
+    /// Retry waiting events now: an entry in `retries`.
     Retry,
-    /// Dead-letter waiting events. The request is an entry in `cancels` in the pauses document.
+    /// Dead-letter waiting events: an entry in `cancels`.
     Cancel,
 }
 
 impl RequestKind {
-    /// The name of the `comeback` subcommand that makes such a request: `retry` or `cancel`.
+    /// The name of the `comeback` subcommand that makes such a request.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -43,45 +42,41 @@ impl RequestKind {
 
 /// A request to retry waiting events now, or to cancel (dead-letter) them.
 ///
-/// The request covers events that failed before its `at`. A retry request that names keys also ends waits that a
-/// `RetryAfter` requested. A cancel request that names keys also applies to later failures of the events with these
-/// keys.
+/// A retry request with keys also ends waits that a `RetryAfter` requested. A cancel request with keys also applies
+/// to later failures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The kind of request: retry or cancel.
     pub kind: RequestKind,
     /// The functions whose events the request applies to.
     pub target: PauseTarget,
-    /// The time of the request, in whole seconds. The request applies to events that failed before this time.
+    /// The time of the request, in whole seconds; the request applies to earlier failures.
     pub at: Timestamp,
-    /// The millisecond part of the time at which the request was made. It distinguishes the request from an otherwise
-    /// identical request made in the same second.
+    /// The millisecond part of the request's time, which tells apart otherwise identical requests in the same second.
     pub millis: u64,
-    /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a
-    /// cancel request.
+    /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,
-    /// Globs for `errorType`. If there are any, the request applies only to events that failed with a matching error.
+    /// Globs for the `errorType` of the events that the request applies to; if empty, it applies to any error.
     pub errors: Vec<String>,
-    /// Event keys, at most [`MOST_KEYS`]. If there are any, the request applies only to events with one of these keys.
+    /// Keys of the events that the request applies to, at most [`MOST_KEYS`]; if empty, it applies to any event.
+    ///
     /// A key is an `origin_request_id`, cut to the 512 characters that the log shows.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,
     /// The reason that the operator gave; `None` if the operator gave no reason.
     pub why: Option<String>,
-    /// When the request ends and leaves the pauses document, in whole seconds. `None` means [`LONGEST_REQUEST`] after
-    /// the request was made.
+    /// When the request ends, in whole seconds; `None` means [`LONGEST_REQUEST`] after it was made.
     pub until: Option<Timestamp>,
-    /// True once an operator has withdrawn the request. Handlers then ignore the request. The request stays in the
-    /// document until its [last moment](Self::last_moment), because a message that the request has recalled must not be
-    /// recalled again.
+    /// True once an operator has withdrawn the request. It stays in the document, so that no message is recalled
+    /// twice.
     pub withdrawn: bool,
 }
 
 impl Request {
-    /// The time by which the handler will have checked every message that the request may apply to, even if Lambda
-    /// throttles the handler and then refuses a re-invocation. `hidden` is the longest time that the handler hides a
-    /// message after noticing the request.
+    /// The time by which the handler will have checked every message that the request may apply to.
+    ///
+    /// `hidden` is the longest time that the handler hides a message after noticing the request.
     pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = self.within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
@@ -95,7 +90,7 @@ impl Request {
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When the request ends: [`LONGEST_REQUEST`] after `at`, or at `until` if that is earlier.
+    /// When the request ends: at `until`, at most [`LONGEST_REQUEST`] after `at`.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
@@ -122,8 +117,9 @@ impl Request {
     }
 
     /// Returns the time at which this request makes a message's retry due: a random time between `at` and `at` +
-    /// `within`. A cancel request's `within` is zero, so the result is `at`. `first_id` is the id that the message had
-    /// when it was first sent.
+    /// `within`.
+    ///
+    /// `first_id` is the id that the message had when it was first sent.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
         self.at.saturating_add(self.within.mul_f64(share))
@@ -136,13 +132,11 @@ pub(crate) struct RequestEntry {
     pub(crate) kind: RequestKind,
     pub(crate) text: String,
     pub(crate) request: Result<Request, String>,
-    /// When the entry is removed from the document. An unreadable entry, perhaps from a later version, stays for
-    /// [`LONGEST_REQUEST`]. `None` if even the entry's `at` is unreadable.
+    /// When the entry leaves the document; `None` if even its `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
 
-/// The part of a request's JSON that every version of Comeback can read: when the request was made, in seconds since
-/// the epoch.
+/// The member of a request's JSON that every version can read: its time, in seconds since the epoch.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -184,8 +178,7 @@ impl RequestEntry {
         Self { kind, text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Converts a request into an entry for the pauses document. The request's time is rounded up to a whole second, so
-    /// that the request also covers failures in the same second.
+    /// Converts a request into an entry, with its time rounded up so that it covers failures in the same second.
     pub(crate) fn of(request: &Request) -> Self {
         let is_retry = request.kind == RequestKind::Retry;
         debug_assert!(is_retry || request.within.is_zero(), "BUG: a cancel takes no time");
@@ -204,7 +197,7 @@ impl RequestEntry {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), request.kind)
     }
 
-    /// Returns this entry marked as withdrawn. Keeps the members that this version does not read.
+    /// Returns this entry marked as withdrawn, with the members that this version does not read.
     pub(crate) fn withdrawn(&self) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);

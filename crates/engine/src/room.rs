@@ -1,4 +1,4 @@
-//! An environment's room for hidden messages: the number of messages that it may still hide.
+//! Limits the number of messages that an environment may hide.
 
 use std::time::Duration;
 
@@ -7,20 +7,17 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between an environment's counts of the messages in flight. SQS's own count may be a minute old. Source:
-/// "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
+/// Minimum time between an environment's counts of the messages in flight. Source: "Amazon SQS standard queues", SQS
+/// Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// An environment with room for fewer messages than this counts the messages in flight again. Equals the size of a
-/// batch.
+/// An environment with room for less than a batch counts the messages in flight again.
 const LOW: u64 = 10;
 
 /// The number of messages in one retry queue that one handler environment may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
-/// `MAXIMUM_CONCURRENCY`) messages, or no room if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
-/// its batch ends reduces the room by one. Hiding a message before a re-invocation or a move does not reduce the room:
-/// the message then leaves the queue in the same batch, or is hidden again. An environment has no room before its first
-/// count. After a failed count, it has no room until a later count succeeds.
+/// `MAXIMUM_CONCURRENCY`) messages, or none if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
+/// its batch ends takes one from the room. An environment has no room before its first count, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -67,8 +64,8 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Returns true if the messages in flight have not been counted yet, and a count could allow the environment to
-    /// hide some messages.
+    /// Returns true if the messages in flight have not been counted yet, and a count could give the environment some
+    /// room.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.counted.is_none() && self.share_of(0) > 0
     }
@@ -79,15 +76,14 @@ impl Room {
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Records a count of the messages in flight, or a failed attempt to count them. After a failure, the environment
-    /// may not hide any messages until it counts again, at least a minute after `now`.
+    /// Records a count of the messages in flight. After a failed count, there is no room for at least a minute.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// Returns how many messages the environment may hide after a count of `in_flight` messages. If `HIDE_UP_TO` is
-    /// `always`, the number is not limited and no count is needed; the result is then 0.
+    /// Returns how many messages the environment may hide after a count of `in_flight` messages; 0 for
+    /// [`HideUpTo::Always`], which needs no count.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,
@@ -160,9 +156,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks the bound in the docs of [`Room`] in the worst case: counts are a minute old, each environment hides
-        /// every message that it may hide as soon as it can, and no hidden message ever becomes visible again. Now and
-        /// then, a new environment replaces an old one.
+        /// Checks the bound of [`Room`] with counts that are a minute old, and messages that never become visible
+        /// again.
         #[test]
         fn messages_in_flight_are_bounded(
             most in 1..2_000u64,

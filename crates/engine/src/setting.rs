@@ -25,15 +25,14 @@ pub struct Setting {
     pub scope: Scope,
 }
 
-/// The scope of a [`Setting`]: a function's events, all events, or the deployment.
+/// The scope of a [`Setting`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The setting applies to the retries of a function's events. An entry in `POLICIES` may set it too.
+    /// A function's events. An entry in `POLICIES` may contain the setting too.
     Function,
     /// The setting applies to all events in the queue.
     Stack,
-    /// The setting, such as the URL of a queue, is specific to a deployment in an AWS account. Simulations use their
-    /// own values.
+    /// A deployment in an AWS account, as for the URL of a queue.
     Deployment,
 }
 
@@ -42,7 +41,7 @@ pub enum Scope {
 pub enum Unset {
     /// The variable has this value by default.
     Is(&'static str),
-    /// The default cannot be written as a value. The field describes it in words.
+    /// The default in words, because it cannot be written as a value.
     Means(&'static str),
 }
 
@@ -63,8 +62,7 @@ pub enum Kind {
         /// The name of the setting whose value is the maximum for this one.
         most: &'static str,
     },
-    /// A comma-separated list of durations, each written like a `Seconds` value. No duration may be shorter than the
-    /// one before it.
+    /// A comma-separated list of durations, none shorter than the one before it.
     SecondsList {
         /// The accepted range of each entry, in seconds.
         range: RangeInclusive<u64>,
@@ -92,8 +90,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the accepted range in words, such as `60 s to 1209600 s (14 days)`. For a kind without a range, returns
-    /// the form of its values instead.
+    /// Returns the accepted range in words, such as `60 s to 1209600 s (14 days)`, or the form of values without a
+    /// range.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -140,7 +138,7 @@ impl Setting {
         SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
     }
 
-    /// Reads a setting whose kind is [`Kind::Choice`]. Returns the word that the variable is set to, or the default.
+    /// Reads a setting whose kind is [`Kind::Choice`], and returns the word that applies.
     ///
     /// # Errors
     ///
@@ -164,8 +162,7 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// Returns the value of the environment variable, or the default if the variable is not set. If the value cannot be
-    /// read, adds an error to `errors` and returns the default, so that the other variables are still checked.
+    /// Returns the variable's value or its default. An unreadable value adds an error and counts as the default.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -192,14 +189,13 @@ impl Setting {
 }
 
 pub(crate) trait Value: Sized {
-    /// The value if the setting's variable is not set and its default is [`Unset::Means`]. `None` if no setting of
-    /// this type has such a default.
+    /// The value for [`Unset::Means`]; `None` if no setting of this type has such a default.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// The value as a number, to be compared with the setting's range. `None` if the value is not a single number.
+    /// The value to compare with the setting's range; `None` if it is not a single number.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -215,7 +211,7 @@ impl Value for u64 {
     }
 }
 
-/// A list of numbers separated by commas. Their range is checked only after the whole list has been parsed.
+/// A list of numbers separated by commas.
 impl Value for Vec<u64> {
     const NOTHING: Option<Self> = Some(Self::new());
 
@@ -254,13 +250,12 @@ impl Value for bool {
     }
 }
 
-/// The value of `HIDE_UP_TO`: the number of messages that may be hidden at once. The handler sends all other waiting
-/// messages again with a delay.
+/// The value of `HIDE_UP_TO`: the number of messages that may be hidden at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HideUpTo {
     /// Every message is hidden, however many there are.
     Always,
-    /// About this many messages are hidden at once. With 0, every waiting message is sent again with a delay.
+    /// About this many messages are hidden at once, and all others are moved.
     UpTo(u64),
 }
 
@@ -296,7 +291,7 @@ macro_rules! settings {
         /// Every environment variable of the retry handler, in the same order as in docs/settings.md.
         pub const SETTINGS: &[Setting] = &[$(Setting { name: $name, meaning: $meaning, $($column: $value),* }),*];
 
-        /// The settings of a policy before they are checked. Durations are in seconds.
+        /// Unchecked settings of a policy, with durations in seconds.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = concat!("`", $name, "`: ", $meaning, ".")] pub $field: $type,)?)*

@@ -2,7 +2,7 @@
 
 use crate::arn::BadPattern;
 
-/// The reason for refusing a setting. A value outside the setting's range is never clamped.
+/// The reason for refusing a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// The value cannot be parsed, because it is not in the format that the variable requires.
@@ -57,14 +57,13 @@ pub enum SettingError {
         /// The entry in `BACKOFFS` that is too short, in seconds.
         to: u64,
     },
-    /// `JITTER` is `decorrelated` and `BACKOFFS` is set. `BACKOFFS` lists ceilings, but decorrelated jitter has no
-    /// ceilings.
+    /// `JITTER` is `decorrelated`, but `BACKOFFS` is set and needs another jitter.
     #[error("JITTER is decorrelated; with BACKOFFS it must be full, equal or none")]
     DecorrelatedBackoffs,
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set together with `BACKOFFS`.
     #[error("{0} is set together with BACKOFFS, which replaces it; set only one of the two")]
     BesideBackoffs(&'static str),
-    /// `TARGET_FUNCTIONS` is not set. An empty value is accepted, and means that no function is attached yet.
+    /// `TARGET_FUNCTIONS` is not set; an empty value would be accepted.
     #[error(
         "TARGET_FUNCTIONS is not set; list the ARNs of the functions to retry, or set it empty to keep what \
          arrives"
@@ -107,8 +106,7 @@ pub enum BadEntry {
     /// The `POLICIES` entry has a word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// The `POLICIES` entry sets a variable that it cannot set: the variable is unknown, or applies to the whole
-    /// queue.
+    /// The `POLICIES` entry sets a variable that is unknown or applies to the whole queue.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
         /// The variable's name, such as `MAX_AGE`.

@@ -1,5 +1,5 @@
-//! The table of the retry handler's environment variables. The code that reads them, its errors, the rows in
-//! docs/settings.md and the policy flags of commands such as `comeback simulate` all come from this table.
+//! The table of the retry handler's environment variables: the source of their parser, errors, flags and
+//! documentation.
 
 use std::ops::RangeInclusive;
 
@@ -11,19 +11,17 @@ use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
 use crate::setting_error::SettingError;
 use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
-/// Range of `MAX_AGE` in seconds: from a minute, which leaves time for a first retry, to SQS's maximum retention
-/// period.
+/// Range of `MAX_AGE` in seconds: from a minute to SQS's maximum retention period.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
-/// Range of `MAX_RETRIES`. The maximum limits the cost of one chain of retries.
+/// Range of `MAX_RETRIES`, whose maximum limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
-/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. The range ends 30 s below SQS's limit of 12 hours: SQS counts
-/// the 12 hours from the receive, and refuses 43,200 s in practice.
+/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive, and in practice
+/// refuses 43,200 s.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
-/// Range of a numeric `HIDE_UP_TO`. SQS's limit of 120,000 messages in flight is twice the maximum, plus a batch of
-/// ten messages for each of 1,000 pollers.
+/// Range of a numeric `HIDE_UP_TO`. [`Room`](crate::Room) derives the maximum from SQS's limit of messages in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
-/// Range of `MAXIMUM_CONCURRENCY`: the range that Lambda allows for `MaximumConcurrency` of an event source mapping.
+/// Range of `MAXIMUM_CONCURRENCY` that Lambda allows for an event source mapping.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 
 settings! {
@@ -145,7 +143,7 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
     }
 
-    /// Returns the settings that an entry in `POLICIES` may contain. All other settings are queue-wide.
+    /// Returns the settings that an entry in `POLICIES` may contain.
     pub fn of_functions() -> impl Iterator<Item = &'static Self> {
         SETTINGS.iter().filter(|setting| setting.scope == Scope::Function)
     }

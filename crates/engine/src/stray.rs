@@ -12,7 +12,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Describes a message that is not a failure record, such as an SNS or S3 notification. `None` if its kind is unknown.
+/// Describes a message that is not a failure record, such as an S3 notification; `None` if its kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -31,9 +31,8 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// Describes a message that is the failure record of an event source mapping; `None` for any other message. Such a
-/// record says which batch the mapping dropped. Sources: the pages on failure destinations for Kinesis, DynamoDB and
-/// Kafka mappings, Lambda Developer Guide.
+/// Describes the failure record of an event source mapping; `None` for any other message. Sources: the pages on
+/// failure destinations for Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -85,15 +84,15 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// Returns why the body of an SNS or EventBridge message is not a failure record. `None` if it is one.
+/// Returns why the body of an SNS or EventBridge message is not a failure record, or `None` if it is one.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
     // The wrapped body may itself be wrapped, any number of times, so calling `named` here could recurse without limit.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
-/// Recognizes the test message that S3 sends when a bucket's notifications are configured. Source: "Walkthrough:
-/// configuring a bucket for notifications", S3 User Guide.
+/// Recognizes the test message that S3 sends for new notifications. Source: "Walkthrough: configuring a bucket for
+/// notifications", S3 User Guide.
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {
@@ -124,8 +123,7 @@ fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     lossy_text(members.get(name)?)
 }
 
-/// Returns the value of the member `name` if it is a short, printable ARN, and otherwise `None`. Other values are
-/// ignored, because the value is logged and anyone may have written the message.
+/// Returns the value of the member `name` if it is an ARN that is short and printable enough for the log.
 fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     let is_one = |arn: &Cow<'_, str>| {
         arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())

@@ -8,13 +8,12 @@ use chrono::DateTime;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time must be a mistake, such as milliseconds read as
-/// seconds.
+/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time is a mistake, such as milliseconds read as seconds.
 pub(crate) const LATEST: u64 = 253_402_300_799;
 
-/// A point in time, in milliseconds since the epoch, as in SQS's own attributes.
+/// A point in time, in milliseconds since the epoch.
 ///
-/// Arithmetic saturates, because timestamps come from messages, and no message may cause an overflow.
+/// Arithmetic saturates, because timestamps come from untrusted messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
@@ -29,7 +28,7 @@ impl Timestamp {
         Self(secs.saturating_mul(1_000))
     }
 
-    /// Parses an RFC 3339 date and time; `None` if the string is anything else, or a time before the epoch.
+    /// Parses an RFC 3339 date and time that is not before the epoch; `None` for any other string.
     ///
     /// ```
     /// use comeback_engine::Timestamp;
@@ -85,7 +84,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A time after the year 9999 is serialized as `null`: years have four digits in RFC 3339.
+/// `null` after the year 9999, because years have four digits in RFC 3339.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
@@ -100,8 +99,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Parses a duration in whole seconds. The string is a number of seconds, such as `86400`, or has units, as in `24h`,
-/// `14d` or `1h 30m`.
+/// Parses a duration in whole seconds: a number such as `86400`, or with units, as in `24h` or `1h 30m`.
 ///
 /// # Errors
 ///
@@ -113,9 +111,10 @@ pub fn seconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
 }
 
-/// Parses a duration. The string is a number of seconds, or has units from milliseconds (`200ms`) to weeks. Returns
-/// `None` for any other string. Months and years are refused: the parser reads `15M` as 15 months, but whoever wrote
-/// it probably means 15 minutes.
+/// Parses a duration: a number of seconds, or with units from milliseconds (`200ms`) to weeks; `None` for any other
+/// string.
+///
+/// Months are refused, because `15M` probably means 15 minutes.
 ///
 /// ```
 /// use std::time::Duration;

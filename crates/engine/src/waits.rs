@@ -1,5 +1,4 @@
-//! The waits after failed actions, and the division of a moved message's wait into hops. A hop is the delay of one
-//! move.
+//! The waits after failed actions, and the delays of moved messages.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -16,21 +15,19 @@ use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
-/// Range of the wait after an unanswered `Invoke`, in seconds. If Lambda accepted the call and the event fails again,
-/// that failure starts its own chain of retries, and each repetition of the call can start another. With an hour
-/// between repetitions, an outage of up to an hour can duplicate an event at most once.
+/// Range of the wait after an unanswered `Invoke`, in seconds. At this interval, an outage of an hour can duplicate
+/// an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_UNANSWERED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 pub const LONGEST_HOP: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
-    /// The visibility timeout to set: as much of the wait as SQS allows, in whole seconds, 1 to 43,170.
+    /// The visibility timeout to set, in whole seconds, 1 to 43,170.
     pub(crate) visibility_timeout: Duration,
     /// The time until the wait ends, even if SQS cannot hide a message for that long.
     pub(crate) left: Duration,
-    /// The end of the wait, if a copy of the message carries it in an attribute. `None` if the end can be computed from
-    /// the message's own data.
+    /// The end of the wait; `None` if it can be computed from the message's own data.
     pub(crate) not_before: Option<Timestamp>,
     /// True if the message is hidden because a call may have been accepted, as in
     /// [`Location::Guarded`](crate::Location::Guarded).
@@ -38,14 +35,13 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Creates a wait that begins at `now`. A copy of the message carries the wait's end in an attribute, because the
-    /// end cannot be computed from the message's own data.
+    /// Creates a wait that begins at `now`, with an end that a copy of the message must carry.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// The rest of the wait recorded in a moved message. `None` if no wait is recorded, or the wait is over.
+    /// The rest of the wait recorded in a moved message; `None` if no wait is recorded, or the wait is over.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -58,8 +54,7 @@ impl Wait {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait after a re-invocation to which Lambda did not respond. It begins when the handler stops waiting for the
-    /// response. The engine reads no clock, so it does not know that time exactly.
+    /// The wait after a re-invocation to which Lambda did not respond.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         // `now` is the time when the batch arrived. The message is hidden again once this invoke and the invokes before
         // it have ended.
@@ -72,7 +67,7 @@ impl Wait {
         ceil_secs(self.left).div_ceil(LONGEST_HOP.as_secs()).max(1)
     }
 
-    /// The delay of the first move, chosen so that all moves have about the same delay: 1 to 900 whole seconds.
+    /// The delay of the first move, about equal to those of the later moves: 1 to 900 whole seconds.
     pub(crate) fn hop(&self) -> Duration {
         Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
     }
@@ -85,24 +80,21 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// Returns the visibility timeout to set before a message's re-invocation or move: the handler's own Lambda timeout,
-/// plus the wait after a call without a response. The handler's invocation ends sooner, so the message cannot become
-/// visible while its call is in flight.
+/// Returns the visibility timeout to set before a re-invocation or move, which must outlast the handler's invocation.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call that AWS may have accepted: one to two hours from the end of the call, which is at
-/// most `call` from now. Rule 6 of [`decide`](mod@crate::decide) may shorten the wait to leave time for a last retry.
-/// If not enough time is left for a retry, the wait is not shortened, and the message is dead-lettered when it comes
-/// back.
+/// Draws the wait after a call of length `call` that AWS may have accepted: one to two hours from the call's end.
+///
+/// Rule 6 of [`decide`](mod@crate::decide) may shorten it.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));
     Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// The random-number generator for a message's waits. Its seed is different on each receive of the message.
+/// The random-number generator for a message's waits, with a new seed on each receive.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }

@@ -6,9 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An error that fails the invocation and sets the time of the next retry.
 ///
-/// The retry handler reads the time from the start of the error's message, and adds up to a tenth of the wait as
-/// jitter. The retry counts towards `MAX_RETRIES`. It is due earlier than requested if the event would otherwise exceed
-/// its `MAX_AGE`. A wait of zero or a time in the past is ignored, and the event gets the ordinary backoff.
+/// The retry handler adds up to a tenth of the wait as jitter. The retry is due earlier if it would otherwise exceed
+/// `MAX_AGE`. A wait of zero or a time in the past is ignored.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -38,8 +37,7 @@ impl RetryAfter {
         Self::seconds(rounded_up(wait))
     }
 
-    /// Requests a retry at the given time, rounded up to a whole second. A time before 1970 is written as the start of
-    /// 1970, and a time after 9999 as the end of 9999.
+    /// Requests a retry at the given time, rounded up to a whole second and limited to the years 1970 to 9999.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -58,8 +56,7 @@ impl RetryAfter {
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason, in plain text, to the error's message. The reason appears in the function's log and, if the event
-    /// is dead-lettered, in the dead-letter.
+    /// Adds a reason, in plain text, to the error's message.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -74,10 +71,9 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// An error that fails the invocation and prevents retries. Return it if no retry can help.
+/// An error that fails the invocation and prevents retries.
 ///
-/// The retry handler dead-letters the event with the reason `non_retryable_error`. The dead-letter contains this
-/// error's message.
+/// The retry handler dead-letters the event with the reason `non_retryable_error` and this error's message.
 ///
 /// ```
 /// use comeback_envelope::NonRetryable;
@@ -122,8 +118,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of a [`RetryAfter`] or [`NonRetryable`]. It is also the error's `source`, where `diagnostic` looks for
-/// it: anyhow's box and thiserror's `transparent` hide the error's type, but keep its `source`.
+/// The content of a [`RetryAfter`] or [`NonRetryable`], and its `source`, which survives anyhow's box and thiserror's
+/// `transparent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -152,11 +148,10 @@ mod with_lambda_runtime {
 
     const MOST_CAUSES: usize = 16;
 
-    /// Converts a boxed error into the error that the runtime reports. If the error or one of its causes is a
-    /// [`RetryAfter`] or [`NonRetryable`], that error is reported under its own name.
+    /// Converts a boxed error into the error that the runtime reports.
     ///
-    /// `lambda_runtime` itself gives all boxed errors the same name, and leaves out their causes. For other errors,
-    /// this function keeps that name and adds the messages of their causes.
+    /// A [`RetryAfter`] or [`NonRetryable`] among its causes is reported under its own name. Any other error keeps
+    /// the runtime's name, and its message includes those of its causes.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -183,8 +178,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// Returns the error's message followed by those of its causes. Leaves out a cause's message if the result already
-    /// contains it.
+    /// Returns the error's message followed by those of its causes, without repetitions.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {
@@ -318,8 +312,7 @@ mod diagnostic_tests {
         }
     }
 
-    /// Wraps an error like thiserror's `transparent` or anyhow's box: its message and its `source` are those of the
-    /// inner error.
+    /// An error that delegates to its inner error, as thiserror's `transparent` and anyhow's box do.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 

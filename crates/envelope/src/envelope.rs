@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use crate::members::{Member, is_object, members};
 use crate::metadata::{METADATA, Malformed, Metadata, ORIGINAL_PAYLOAD, Style};
 
-/// An event as [`open`] returns it: the payload, and the envelope's metadata if there was an envelope.
+/// An opened event: its payload, and the metadata of its envelope.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// The payload of the event's first invocation, byte for byte: any JSON value that is not itself an envelope.
+    /// The payload of the event's first invocation, byte for byte.
     pub payload: Cow<'a, RawValue>,
     /// The envelope's metadata; `None` on the first invocation, which has no envelope.
     pub metadata: Option<Metadata>,
@@ -25,9 +25,8 @@ impl Event<'_> {
 
     /// Returns a key that stays the same on every retry: the request id of the first invocation.
     ///
-    /// Pass the request id of the current invocation. On the first invocation, or if the envelope has no id, that
-    /// request id is the key. If the invocation fails, Comeback's handler writes the key into the envelope of the next
-    /// retry.
+    /// Pass the request id of the current invocation. It is the key if there is no envelope, or no id in the
+    /// envelope.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
@@ -43,15 +42,14 @@ impl Event<'_> {
     }
 }
 
-/// Takes an event out of its envelope, whichever envelope style was used.
+/// Takes an event out of its envelope, in either [`Style`].
 ///
-/// Only an object with a top-level `_retry_metadata` is an envelope. Anything else, `null` included, is itself the
-/// payload.
+/// Only an object with a top-level `_retry_metadata` is an envelope. Any other event is itself the payload.
 ///
 /// # Errors
 ///
-/// Fails with [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. The target should then fail
-/// too: the retry handler dead-letters the event with this error's message.
+/// Fails with [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. The target should then
+/// fail too, so that the retry handler dead-letters the event.
 ///
 /// ```
 /// let event = serde_json::value::RawValue::from_string(
@@ -107,18 +105,17 @@ fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
         .expect("BUG: an object without one member and one comma is an object")
 }
 
-/// An envelope to write: an original payload, and the metadata for its next retry.
+/// An envelope to write around a payload.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// The metadata, written as `_retry_metadata`. With an attempt of 0 or an empty id, [`seal`](Self::seal) writes an
-    /// envelope that [`open`] refuses.
+    /// The metadata, written as `_retry_metadata`. [`open`] refuses an attempt of 0 and an empty id.
     pub metadata: Metadata,
-    /// The payload of the event's first invocation. It must not itself be an envelope; [`open`] never returns one.
+    /// The payload of the event's first invocation. It must not itself be an envelope.
     pub original_payload: Cow<'a, RawValue>,
 }
 
 impl Envelope<'_> {
-    /// Writes the envelope as the JSON event for the next invocation of the target. The payload's bytes stay unchanged.
+    /// Writes the envelope as the JSON event for the next invocation, with the payload's bytes unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};

@@ -1,9 +1,8 @@
 //! The envelope around an event that Comeback retries.
 //!
 //! A retried event reaches its target inside an *envelope*: the original payload, byte for byte, beside
-//! `_retry_metadata` (the number of the attempt, the time of the first failure, and an id that stays the same on every
-//! retry). This crate writes and reads envelopes. It also provides two errors that let a function control its own
-//! retries. The crate uses neither an AWS SDK nor a clock.
+//! `_retry_metadata`. This crate writes and reads envelopes, and provides two errors that let a function control its
+//! own retries.
 //!
 //! A target opens the event that it receives, and reads the payload:
 //!

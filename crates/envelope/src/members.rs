@@ -1,5 +1,4 @@
-//! The members of a JSON object with their byte ranges, so that a member can be removed without changing the other
-//! bytes.
+//! The members of a JSON object with their byte ranges.
 //!
 //! The input is valid JSON, as in every [`RawValue`], so the parser only skips strings and counts brackets.
 //!
@@ -19,8 +18,7 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Returns true if the member's key is `name`, escaped or not. A key with a lone surrogate cannot be unescaped, so
-    /// it matches no name.
+    /// Returns true if the member's key is `name`, escaped or not.
     pub(crate) fn is(&self, name: &str) -> bool {
         if self.key.contains('\\') {
             return serde_json::from_str::<String>(self.key).is_ok_and(|key| key == name);
@@ -29,13 +27,12 @@ impl Member<'_> {
     }
 }
 
-/// Returns true if `value`, the text of a JSON value, is an object. `value` must not begin with white space.
+/// Returns true if the JSON text `value`, which must not begin with white space, is an object.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// Returns the members of the JSON object in `value`, from first to last. Returns no members if `value` is not an
-/// object.
+/// Returns the members of the JSON object in `value`; no members if `value` is not an object.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {

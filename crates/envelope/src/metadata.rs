@@ -14,19 +14,17 @@ pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 /// The metadata in the envelope of a retried event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// The number of the retry: 1 on the first re-invocation. A forged envelope may hold any number from 1 to
-    /// `u64::MAX`, so guard additions against overflow.
+    /// The number of the retry: 1 on the first re-invocation, but up to `u64::MAX` in a forged envelope.
     pub attempt: u64,
-    /// The time of the event's first failure, in epoch seconds. A forged envelope may hold any `u64`.
+    /// The time of the event's first failure, in epoch seconds; any `u64` in a forged envelope.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation: the same on every retry, and never empty. `None` if the envelope has no
-    /// id. Comeback's handler always writes an id.
+    /// The request id of the first invocation, never empty; `None` if the envelope has no id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
 
 impl Metadata {
-    /// Parses the value of `_retry_metadata`. Returns the metadata and the envelope's style. Ignores unknown keys.
+    /// Parses `_retry_metadata` into the metadata and the envelope's style, ignoring unknown keys.
     pub(crate) fn read(raw: &str) -> Result<(Self, Style), Malformed> {
         if !is_object(raw) {
             return Err(Malformed::NotAnObject);
@@ -66,8 +64,7 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// Parses the value of an optional key. Returns `None` if the key is absent or its value is `null`, because programs in
-/// other languages may write `null` for a missing value.
+/// Parses the value of an optional key; `None` if it is absent or `null`.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -80,7 +77,7 @@ fn optional<'a, T: Deserialize<'a>>(
     }
 }
 
-/// The style of an envelope: where it holds its metadata. [`open`](crate::open) reads both styles.
+/// The style of an envelope: where it holds its metadata.
 ///
 /// ```
 /// use comeback_envelope::Style;
@@ -91,8 +88,7 @@ fn optional<'a, T: Deserialize<'a>>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Style {
-    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`. This style works with any payload. The target
-    /// must unwrap the payload.
+    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`, around any payload.
     #[default]
     Wrap,
     /// The envelope is the payload with the additional key `_retry_metadata`, for targets that ignore unknown keys. A
@@ -101,7 +97,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Both styles of envelope. The default style comes first.
+    /// Both styles of envelope, the default first.
     pub const ALL: [Self; 2] = [Self::Wrap, Self::Inline];
 
     /// The name of the style: `wrap` or `inline`.
@@ -125,7 +121,7 @@ impl FromStr for Style {
     }
 }
 
-/// Deserialization accepts only a style's name as a string. Derived code would also accept `{"inline":null}`.
+/// Accepts only a style's name as a string, because derived code would also accept `{"inline":null}`.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 
@@ -148,8 +144,7 @@ impl fmt::Display for UnknownStyle {
 
 impl std::error::Error for UnknownStyle {}
 
-/// The reason why an event with a `_retry_metadata` key is not a valid envelope. The retry handler dead-letters such an
-/// event as `malformed_envelope`.
+/// The reason why an event with a `_retry_metadata` key is not a valid envelope.
 ///
 /// The error can be logged: its message names keys of the envelope, but never their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tests of `open`: the contents of valid events, and the exact message for each malformed envelope.
+//! Tests of `open`.
 
 use comeback_envelope::{Malformed, open};
 use serde_json::value::RawValue;
@@ -50,8 +50,8 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// The `_retry_metadata` member of an inline envelope may have any white space, escapes and order of keys. In the
-/// events below, `@` stands for this member. `round_trip.rs` tests that it may be anywhere in the event.
+/// The `_retry_metadata` member of an inline envelope (`@` below) may have any white space, escapes and order of
+/// keys.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -150,8 +150,7 @@ fn each_metadata_refusal_has_its_message() {
     }
 }
 
-/// Each invalid value of a key is refused with that key's message. For example, an integer must not have a sign, a
-/// fraction or an exponent.
+/// Each invalid value of a key is refused with that key's message.
 #[test]
 fn each_refused_value_has_its_message() {
     let no_integers = r#"-1 -0 1.0 0.5 1e3 1E400 18446744073709551616 -9223372036854775809 "2" "" null true [1] [] {}

@@ -1,7 +1,6 @@
 //! Redrives a function's dead-letters after a deployment: `cargo run --example redrive -- orders`.
 //!
-//! A deploy pipeline runs this program after a fix. If a dead-letter in the plan is not redriven, the program fails,
-//! and so does the pipeline.
+//! The program fails if a dead-letter in the plan is not redriven.
 
 use std::rc::Rc;
 

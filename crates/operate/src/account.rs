@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The caller's user name or role session name: the last part of the caller's ARN.
+    /// The caller's user name or role session name.
     pub fn user(&self) -> &str {
         user_name(&self.caller)
     }
@@ -41,14 +41,14 @@ pub fn user_name(arn: &str) -> &str {
 /// A client for AWS calls, and the account, region and identity that it uses.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The client: the AWS SDK or a simulated account.
+    /// The AWS SDK or a simulated account.
     pub aws: Rc<dyn Aws>,
     /// The account, region and identity that `aws` uses.
     pub place: Place,
 }
 
 impl Account {
-    /// The current time on the account's clock. A simulated account has its own clock.
+    /// The current time; a simulated account has its own clock.
     pub fn now(&self) -> Timestamp {
         self.aws.now()
     }

@@ -1,4 +1,4 @@
-//! The output of `comeback history`: the changes that operators made from any terminal or console.
+//! The output of `comeback history`: the changes that operators made.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Recorded {
     deployment: Deployment,
 }
 
-/// Reads the recorded changes that are no older than `since`. `None` reads the whole log.
+/// Reads the recorded changes that are no older than `since`; `None` reads the whole log.
 ///
 /// # Errors
 ///
@@ -155,7 +155,7 @@ mod tests {
         ResumeRetries { function: Some("orders".parse().unwrap()), spread: None }
     }
 
-    /// Makes a change. Returns its result and the notes for the operator.
+    /// Makes a change, and returns its result and the notes for the operator.
     async fn made(operator: &Operator, change: impl Change) -> (Result<(), Failure>, Vec<String>) {
         let plan = change.plan(operator).await.unwrap();
         let Ok((Performed::Done(done, result), recorded)) = perform(&change, operator, &plan).await else {

@@ -1,4 +1,4 @@
-//! The address of a deployment: the stack or handler, the region and the profile that a command's flags specify.
+//! The address of a deployment, as the flags of a command specify it.
 
 #[cfg(feature = "sdk")]
 use crate::account::Account;
@@ -12,7 +12,7 @@ use crate::operator::Which;
 /// The stack that a command works on if its flags do not name a deployment.
 pub const DEFAULT_STACK: &str = "comeback";
 
-/// The address of a deployment: its name and region, and the AWS profile that gives access to it.
+/// The name and region of a deployment, and the AWS profile that gives access to it.
 ///
 /// ```
 /// use comeback_operate::{Which, address::Address};
@@ -31,8 +31,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// The flags that direct a suggested command to this deployment. Each flag is quoted for a shell and begins with a
-    /// space.
+    /// The flags that direct a command to this deployment, quoted for a shell and each preceded by a space.
     pub fn flags(&self) -> String {
         let which = match &self.which {
             Which::Handler(handler) => flag("handler", Some(&handler.unqualified())),
@@ -41,13 +40,12 @@ impl Address {
         which + &self.account_flags()
     }
 
-    /// Returns the flags that select the region and the profile. The AWS CLI takes the same flags as `comeback`.
+    /// Returns the flags for the region and the profile, which the AWS CLI has too.
     fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }
 
-    /// Connects to AWS with this region and profile. Uses the same configuration files and environment variables as the
-    /// AWS CLI.
+    /// Connects to AWS with this region and profile, and otherwise with the AWS CLI's configuration.
     ///
     /// # Errors
     ///

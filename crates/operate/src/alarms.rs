@@ -1,5 +1,4 @@
-//! The CloudWatch alarms for a deployment. Some of them monitor the number of failed events that Lambda drops because
-//! it cannot send them to the retry queue.
+//! The CloudWatch alarms for a deployment, including those for failed events that Lambda drops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -81,7 +80,7 @@ impl Alarm {
         }
     }
 
-    /// If `attach` created this alarm, returns the function whose dropped events it monitors. Otherwise returns `None`.
+    /// Returns the function whose dropped events this alarm monitors, or `None` if `attach` did not create the alarm.
     pub fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
         match &self.watched {
             Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
@@ -119,8 +118,7 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     watched.max_by_key(rank)
 }
 
-/// Returns the name of the alarm that `attach` creates for a function's dropped events. It begins with the retry
-/// queue's name, because two deployments may retry different aliases of the same function.
+/// Returns the name of the alarm that `attach` creates for a function's dropped events in this deployment.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -137,12 +135,10 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
-/// The maximum number of actions that CloudWatch allows per state of an alarm. Source: "PutMetricAlarm", Amazon
-/// CloudWatch API Reference.
+/// Maximum number of actions for each state of an alarm. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// Returns the description of the alarm that `attach` creates for a function. The template and the CDK construct use
-/// the same text for their alarms.
+/// Returns the description of a function's alarm, which is the same in the template.
 fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -151,8 +147,7 @@ fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// Facts about the existing alarms for one function's dropped events. Lambda drops a failed event if it cannot send the
-/// event to the retry queue.
+/// The existing alarms for one function's failed events that Lambda drops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The name of the alarm that `attach` creates for the function.
@@ -163,8 +158,7 @@ pub struct Losses {
     pub is_silent: bool,
     /// True if another alarm, such as one that the CDK construct created, also monitors the function's dropped events.
     pub others: bool,
-    /// The SNS topics that the deployment's own alarms notify. `None` if the deployment has no alarms. In that case,
-    /// `attach` does not create an alarm for the function either.
+    /// The SNS topics that the deployment's own alarms notify; `None` if the deployment has no alarms.
     pub topics: Option<BTreeSet<String>>,
 }
 
@@ -203,8 +197,7 @@ impl Losses {
         }
     }
 
-    /// The alarm that `attach` must create for the function, because there is none or because the existing one
-    /// notifies nobody. `None` if `attach` leaves the alarms unchanged.
+    /// The alarm that `attach` must create for the function; `None` if `attach` leaves the alarms unchanged.
     pub fn missing(&self, deployment: &Deployment, function: &str) -> Option<NewAlarm> {
         let topics = self.topics.as_ref().filter(|_| !self.others)?;
         let dimensions = BTreeMap::from([("FunctionName".to_owned(), function.to_owned())]);
@@ -217,14 +210,12 @@ impl Losses {
     }
 }
 
-/// The ARN of an SNS topic that a deployment's alarms can notify. The ARN contains no characters that are special in a
-/// shell.
+/// The ARN of an SNS topic that a deployment's alarms can notify. It needs no quotes in a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicArn(String);
 
 impl TopicArn {
-    /// Parses the ARN of a topic. The topic must be in the region of `handler`, because an alarm can notify only topics
-    /// in its own region.
+    /// Parses the ARN of a topic in the region of `handler`. An alarm can notify only topics in its own region.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
-//! Attaches and detaches functions. The failed events of an attached function go to a deployment's retry queue. After a
-//! function is detached, Lambda alone handles the function's failed events.
+//! Attaches functions to a deployment, which then retries their failed events, and detaches them.
 //!
-//! An `Attachment` holds all facts about one function. A plan is made from these facts alone, and its steps are in a
-//! safe order. No progress is saved: after an interruption, the next run makes a new plan.
+//! An `Attachment` holds all facts about one function, from which a plan is made. No progress is saved: after an
+//! interruption, the next run makes a new plan.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

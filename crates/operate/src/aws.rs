@@ -1,10 +1,7 @@
-//! The AWS calls that Comeback's commands and console make: a trait and its types, which do not depend on the AWS SDK.
+//! The AWS calls that Comeback's commands and console make, as a trait that does not depend on the AWS SDK.
 //!
-//! [`Aws`] has two implementations: [`sdk::SdkAws`], which uses the AWS SDK, and `simulated::SimulatedAws`, which works
-//! in memory. The latter is for tests and demonstrations and needs the feature `simulated`. Each method of the trait
-//! stands for one AWS operation. A method reads all pages of a response, unless the caller may want to stop between
-//! pages. If a resource does not exist, reading it returns `None`. Any other error is a [`Failure`] that names the IAM
-//! action and the resource.
+//! [`Aws`] has two implementations: [`sdk::SdkAws`] calls AWS, and `simulated::SimulatedAws` (feature `simulated`)
+//! works in memory. Each method stands for one AWS operation. Its [`Failure`] names the IAM action and the resource.
 
 #[cfg(feature = "sdk")]
 pub mod sdk;
@@ -31,7 +28,7 @@ pub const ROLE_CHARACTERS: usize = 10_240;
 
 /// The AWS calls that read and change an account in one region.
 ///
-/// The futures need not be `Send`: a command or a console runs entirely on one thread.
+/// Futures need not be `Send`, because a command or a console runs on one thread.
 #[async_trait(?Send)]
 pub trait Aws: fmt::Debug {
     /// Returns the current time on the account's clock.
@@ -43,11 +40,11 @@ pub trait Aws: fmt::Debug {
     /// `lambda:GetFunction`: reads a function, or one of its versions or aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
-    /// `lambda:GetFunctionConfiguration`: reads only the configuration of a function. Unlike `lambda:GetFunction`, this
-    /// call does not need permission to read tags and concurrency.
+    /// `lambda:GetFunctionConfiguration`: reads only a function's configuration, which needs no permission to read tags
+    /// and concurrency.
     async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure>;
 
-    /// `lambda:ListFunctions`: lists all functions in the region. `of` is the resource that an error names.
+    /// `lambda:ListFunctions`: lists all functions in the region; `of` is the resource that an error names.
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure>;
 
     /// `lambda:ListTags`: reads a function's tags.
@@ -59,12 +56,12 @@ pub trait Aws: fmt::Debug {
     /// `lambda:UntagResource`: removes tags from a function.
     async fn untag(&self, function_arn: &str, keys: Vec<String>) -> Result<(), Failure>;
 
-    /// `lambda:ListFunctionEventInvokeConfigs`: reads a function's settings for asynchronous invocations, by qualifier.
-    /// Qualifiers without such settings are left out. The key `None` stands for the unqualified function.
+    /// `lambda:ListFunctionEventInvokeConfigs`: reads a function's settings for asynchronous invocations, by qualifier
+    /// (`None` for the unqualified function).
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
     /// `lambda:PutFunctionEventInvokeConfig`: replaces a qualifier's settings for asynchronous invocations. Returns
-    /// false if Lambda refuses the destination because the permission to send to it has not taken effect yet.
+    /// false if the permission to send to the destination has not taken effect yet.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -72,8 +69,7 @@ pub trait Aws: fmt::Debug {
         settings: &InvokeSettings,
     ) -> Result<bool, Failure>;
 
-    /// `lambda:DeleteFunctionEventInvokeConfig`: deletes a qualifier's settings for asynchronous invocations. Does
-    /// nothing if the qualifier has no settings.
+    /// `lambda:DeleteFunctionEventInvokeConfig`: deletes a qualifier's settings for asynchronous invocations, if any.
     async fn delete_invoke_settings(&self, name: &str, qualifier: Option<&str>) -> Result<(), Failure>;
 
     /// `lambda:GetFunctionRecursionConfig`: returns true if recursive loops are allowed.
@@ -88,7 +84,7 @@ pub trait Aws: fmt::Debug {
     /// `lambda:ListEventSourceMappings`: lists the mappings that read from a queue.
     async fn mappings_of_queue(&self, queue_arn: &str) -> Result<Vec<Mapping>, Failure>;
 
-    /// `lambda:UpdateFunctionConfiguration`: replaces a function's environment variables. Fails if the function has
+    /// `lambda:UpdateFunctionConfiguration`: replaces a function's environment variables; fails if the function has
     /// changed since `revision`.
     async fn set_variables(
         &self,
@@ -97,11 +93,11 @@ pub trait Aws: fmt::Debug {
         revision: Option<String>,
     ) -> Result<(), Failure>;
 
-    /// `lambda:InvokeFunction`: invokes a function asynchronously. Returns the request id.
+    /// `lambda:InvokeFunction`: invokes a function asynchronously, and returns the request id.
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<String, Failure>;
 
-    /// `lambda:GetAccountSettings`: reads the account's limits on concurrent invocations. Returns `None` if Lambda
-    /// returns no limits.
+    /// `lambda:GetAccountSettings`: reads the account's limits on concurrent invocations; `None` if Lambda returns
+    /// none.
     async fn executions(&self) -> Result<Option<Executions>, Failure>;
 
     /// `sqs:GetQueueUrl`: returns a queue's URL, or `None` if the queue does not exist.
@@ -114,8 +110,7 @@ pub trait Aws: fmt::Debug {
         names: &[&str],
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
-    /// `sqs:ReceiveMessage`: receives up to ten messages. An empty result may also mean that the queue has reached its
-    /// limit on messages in flight.
+    /// `sqs:ReceiveMessage`: receives up to ten messages, but none if the queue is at its limit on messages in flight.
     async fn receive(
         &self,
         url: &str,
@@ -123,18 +118,17 @@ pub trait Aws: fmt::Debug {
         receive: Receive,
     ) -> Result<Vec<ReceivedMessage>, Failure>;
 
-    /// `sqs:SendMessage`: sends each message once, and returns a result for each message. If SQS does not respond, the
-    /// result is a failure, even though SQS may have accepted the message. Calls `paused` before each pause that SQS
-    /// requests (`Retry-After`).
+    /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS does not respond, the result
+    /// is a failure, but SQS may have accepted the message.
     async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults;
 
     /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each message.
     async fn delete(&self, url: &str, receipt_handles: Vec<String>, paused: Paused<'_>) -> EntryResults;
 
-    /// `sqs:ChangeMessageVisibility`: hides each message for the given duration, counted from now. A duration of zero
-    /// makes the message visible. An unanswered call is repeated only if `repeats` is true. If a handler receives from
-    /// the queue, `repeats` must be false: after the first call has taken effect, the handler may receive a message and
-    /// hide it. A second call would then overwrite the handler's visibility timeout.
+    /// `sqs:ChangeMessageVisibility`: hides each message for a duration, counted from now; zero makes it visible.
+    ///
+    /// An unanswered call is repeated only if `repeats` is true. For a queue with a handler, `repeats` must be false:
+    /// the second call could overwrite the handler's visibility timeout.
     async fn hide(
         &self,
         url: &str,
@@ -146,23 +140,22 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: reads a parameter's versions, oldest first, as far back as SSM keeps them. The result
-    /// is empty if the parameter does not exist.
+    /// `ssm:GetParameterHistory`: reads a parameter's versions, as far back as SSM keeps them, oldest first; empty if
+    /// the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
     /// `ssm:PutParameter`: writes a parameter, and returns the number of the new version. Returns `None` if somebody
-    /// else is writing the parameter at the same time, or if `new` is true and the parameter already exists.
+    /// else is writing the parameter, or if `new` is true and the parameter exists.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
-    /// `logs:FilterLogEvents`: reads one page of log lines. Returns `None` if the log group, or the log stream that the
-    /// filter names, does not exist.
+    /// `logs:FilterLogEvents`: reads one page of log lines; `None` if the filter's log group or stream does not exist.
     async fn log_page(
         &self,
         filter: &LogFilter<'_>,
         token: Option<String>,
     ) -> Result<Option<LogPage>, Failure>;
 
-    /// `logs:PutLogEvents`: writes a line to a log stream. Returns false if the stream does not exist.
+    /// `logs:PutLogEvents`: writes a line to a log stream; returns false if the stream does not exist.
     async fn put_log_line(
         &self,
         group: &str,
@@ -171,36 +164,34 @@ pub trait Aws: fmt::Debug {
         line: &str,
     ) -> Result<bool, Failure>;
 
-    /// `logs:CreateLogStream`: creates a log stream. Does nothing if the stream already exists.
+    /// `logs:CreateLogStream`: creates a log stream, unless it already exists.
     async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure>;
 
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the data points of each series. `of` names what is read, for error messages.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series; `of` is the resource that an error names.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region. In an error message, `of` tells what was
-    /// being read.
+    /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region; `of` is the resource that an error names.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`: creates or replaces an alarm.
     async fn put_alarm(&self, alarm: &NewAlarm) -> Result<(), Failure>;
 
-    /// `cloudwatch:DeleteAlarms`: deletes an alarm. Does nothing if the alarm does not exist.
+    /// `cloudwatch:DeleteAlarms`: deletes an alarm, if it exists.
     async fn delete_alarm(&self, name: &str) -> Result<(), Failure>;
 
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources. In an error message, `of` names the stack.
+    /// `cloudformation:ListStackResources`: lists a stack's resources; `of` is the stack that an error names.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
-    /// `cloudformation:DescribeStackEvents`: reads the events of a stack, newest first.
+    /// `cloudformation:DescribeStackEvents`: reads the newest events of a stack (one page), newest first.
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure>;
 
-    /// `cloudformation:UpdateStack`: changes one of a stack's parameters. The stack's template and other parameters
-    /// stay as they are.
+    /// `cloudformation:UpdateStack`: changes one of a stack's parameters, and nothing else.
     async fn update_stack(&self, stack: &Stack, parameter: &str, value: &str) -> Result<(), Failure>;
 
     /// `iam:SimulatePrincipalPolicy`: returns whether a role's policies allow an action on a resource.
@@ -215,15 +206,14 @@ pub trait Aws: fmt::Debug {
     /// `iam:PutRolePolicy`: creates or replaces an inline policy in a role.
     async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure>;
 
-    /// `iam:DeleteRolePolicy`: deletes an inline policy from a role. Does nothing if the policy does not exist.
+    /// `iam:DeleteRolePolicy`: deletes an inline policy from a role, if the role has it.
     async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure>;
 
     /// `kms:DescribeKey`: describes a KMS key.
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback for the pauses that SQS requests (`Retry-After`) during batch calls. Its arguments are the length of the
-/// next pause and the reason for it.
+/// A callback that gets the length and the reason of each pause that SQS requests (`Retry-After`) in a batch call.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
@@ -231,7 +221,7 @@ pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 pub struct Function {
     /// The configuration of the function, or of the requested version or alias.
     pub configuration: Configuration,
-    /// The function's tags. Versions and aliases have no tags of their own.
+    /// The function's tags; its versions and aliases have none of their own.
     pub tags: BTreeMap<String, String>,
     /// The reason why Lambda did not return the tags; `None` if it did.
     pub tags_error: Option<String>,
@@ -254,8 +244,8 @@ pub struct Configuration {
     pub timeout: Duration,
     /// The environment variables; empty if Lambda could not return them.
     pub variables: BTreeMap<String, String>,
-    /// The reason why Lambda could not return the variables, such as missing permission to use the KMS key; `None` if
-    /// Lambda returned them.
+    /// The reason why Lambda could not return the variables, such as a missing KMS permission; `None` if it returned
+    /// them.
     pub variables_error: Option<String>,
     /// The log group in the function's configuration; `None` means `/aws/lambda/NAME`.
     pub log_group: Option<String>,
@@ -289,17 +279,16 @@ pub(crate) fn qualified(name: &str, qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
 
-/// The settings for asynchronous invocations of a function, or of one of its aliases or versions. In each field, `None`
-/// stands for Lambda's default.
+/// The settings for asynchronous invocations of a function, alias or version; `None` stands for Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
     pub retries: Option<i32>,
     /// `MaximumEventAgeInSeconds`; Lambda's default is 21,600.
     pub event_age: Option<i32>,
-    /// The ARN of the on-failure destination, such as a queue. By default, a function has none.
+    /// The ARN of the on-failure destination, such as a queue; by default, there is none.
     pub on_failure: Option<String>,
-    /// The ARN of the on-success destination. By default, a function has none.
+    /// The ARN of the on-success destination; by default, there is none.
     pub on_success: Option<String>,
 }
 
@@ -325,8 +314,7 @@ pub struct Mapping {
     pub reports_failures: bool,
     /// The maximum number of concurrent invocations; `None` means no limit.
     pub maximum_concurrency: Option<i32>,
-    /// The maximum number of pollers in provisioned mode, which has no `MaximumConcurrency`. `None` if the mapping is
-    /// not in provisioned mode.
+    /// The maximum number of pollers in provisioned mode; `None` if the mapping is not in this mode.
     pub maximum_pollers: Option<i32>,
 }
 
@@ -349,10 +337,9 @@ pub struct Executions {
 /// Options for a call that receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The visibility timeout of received messages. If it is zero, they stay visible.
+    /// The visibility timeout of received messages; zero leaves them visible.
     pub visibility: Duration,
-    /// The longest wait for the first message. If it is zero, SQS queries only some of its servers and may miss
-    /// messages.
+    /// The longest wait for the first message; with zero, SQS queries only some of its servers and may miss messages.
     pub wait: Duration,
 }
 
@@ -437,9 +424,9 @@ pub struct ParameterVersion {
     pub number: i64,
     /// The parameter's value in this version.
     pub text: String,
-    /// The time when this version was written; `None` if the API call that read it does not return the time.
+    /// The time when this version was written; `None` if the API call does not return the time.
     pub at: Option<Timestamp>,
-    /// The ARN of the user who wrote this version; `None` if the API call that read it does not return the user.
+    /// The ARN of the user who wrote this version; `None` if the API call does not return the user.
     pub by: Option<String>,
 }
 
@@ -458,7 +445,7 @@ pub struct LogFilter<'a> {
     pub stream: Option<&'a str>,
 }
 
-/// One page of log lines. A page may be empty even if more pages follow.
+/// One page of log lines, which may be empty even if more pages follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPage {
     /// The lines of the page, in no particular order.
@@ -481,7 +468,7 @@ pub struct LogEvent {
 /// A CloudWatch log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGroup {
-    /// The group's retention period. `None` means that log lines are kept forever.
+    /// The group's retention period; `None` means that log lines are kept forever.
     pub retention: Option<Duration>,
     /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch returned none.
     pub class: Option<String>,
@@ -541,7 +528,7 @@ pub struct WatchedMetric {
     pub dimensions: BTreeMap<String, String>,
 }
 
-/// An alarm to create. The alarm enters the `ALARM` state when the sum of its metric over five minutes is 1 or more.
+/// An alarm to create, which fires when the sum of its metric over five minutes is 1 or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAlarm {
     /// The alarm's name.
@@ -550,8 +537,7 @@ pub struct NewAlarm {
     pub description: String,
     /// The metric that the alarm monitors.
     pub metric: WatchedMetric,
-    /// The ARNs of the actions, such as SNS topics, that the alarm runs when it enters the `ALARM` state and when it
-    /// returns to `OK`.
+    /// The ARNs of the actions, such as SNS topics, for entering the `ALARM` state and for returning to `OK`.
     pub actions: Vec<String>,
 }
 
@@ -584,7 +570,7 @@ pub struct StackResource {
     pub kind: String,
 }
 
-/// An event of a CloudFormation stack: a change in the status of one of the stack's resources.
+/// A change in the status of one of a CloudFormation stack's resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackEvent {
     /// The name of the resource in the template.
@@ -597,9 +583,7 @@ pub struct StackEvent {
     pub reason: Option<String>,
 }
 
-/// The verdict of IAM's policy simulator on whether a role may perform an action. The simulator considers the role's
-/// policies, the role's permissions boundary and the organization's policies. It ignores the resource's own policy,
-/// such as a queue's policy.
+/// The verdict of IAM's policy simulator on a role's permission for an action, regardless of the resource's own policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -616,7 +600,7 @@ pub enum Verdict {
 pub struct Key {
     /// The key's ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// True if AWS manages the key for one of its services. Anyone who may use the service may then also use the key.
+    /// True if AWS manages the key for one of its services, whose users need no permission for the key.
     pub is_managed_by_aws: bool,
     /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS returned none.
     pub state: Option<String>,

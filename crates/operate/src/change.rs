@@ -1,8 +1,6 @@
-//! Changes to a deployment. All of them are planned, shown, confirmed and carried out in the same way.
+//! Changes to a deployment, all of which are planned, shown, confirmed and carried out in the same way.
 //!
-//! The `comeback` command prints the plan for a [`Change`], asks the operator to confirm it, and carries it out. The
-//! console shows the plan on a page, and carries it out when the operator presses a button. [`perform`] also writes a
-//! log line that says who changed what, when and why, and how the change ended.
+//! The `comeback` command and the console show the plan of a [`Change`], and [`perform`] it once the operator confirms.
 
 use serde::Serialize;
 
@@ -18,8 +16,7 @@ pub trait Answer: Serialize {
     /// The layout in which the value is shown.
     fn layout(&self) -> Layout;
 
-    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), with one cell per column. The iterator builds one
-    /// row at a time, because there may be a hundred thousand of them.
+    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), with one cell per column, built one row at a time.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
@@ -47,33 +44,32 @@ pub trait Change: Sized {
     /// The result of the change: what was done, what was left undone, and what could not be done.
     type Done: Answer;
 
-    /// Reads what the change depends on, and plans the change. Modifies nothing.
+    /// Reads what the change depends on, and plans the change without modifying anything.
     ///
     /// # Errors
     ///
     /// Fails if the account cannot be read, or if the whole change is refused.
     async fn plan(&self, operator: &Operator) -> Result<Self::Plan, Failure>;
 
-    /// Carries out a plan and reports progress. Stops before the next call to AWS if the operator interrupts the work.
+    /// Carries out a plan, but stops before the next call to AWS if the operator interrupts the work.
     ///
     /// # Errors
     ///
     /// Fails if an error occurs before anything has been done.
     async fn perform(&self, operator: &Operator, plan: &Self::Plan) -> Result<Performed<Self>, Failure>;
 
-    /// The record of the change that was made. `None` if nothing was changed.
+    /// The record of the change that was made; `None` if nothing was changed.
     fn activity(&self, done: &Self::Done) -> Option<Activity>;
 }
 
 /// The plan for a change, for the operator to confirm.
 pub trait Plan: Answer + Clone {
-    /// The part of the plan that the operator agrees to. A plan is out of date once this part changes. The default is
-    /// the plan's JSON.
+    /// The part of the plan that must not change after the operator agrees to it; by default, the plan's JSON.
     fn identity(&self) -> String {
         self.json()
     }
 
-    /// The question to ask before the plan is carried out. `None` if the plan changes nothing.
+    /// The question to ask before the plan is carried out; `None` if the plan changes nothing.
     fn question(&self) -> Option<Question>;
 
     /// The log group of the deployment's handler, where the change is recorded.
@@ -85,7 +81,7 @@ pub trait Plan: Answer + Clone {
 pub struct Question {
     /// The question's text, in lower case, with a question mark.
     pub text: String,
-    /// True for a question that the operator could not have expected. The command asks it even with `--yes`.
+    /// True for an unexpected question, which the command asks even with `--yes`.
     pub in_person: bool,
 }
 
@@ -99,14 +95,14 @@ impl Question {
 /// The outcome of carrying out a plan for a change of type `C`.
 #[derive(Debug)]
 pub enum Performed<C: Change> {
-    /// The plan is out of date, and nothing was done. The field is the new plan.
+    /// Nothing was done, because the plan is out of date; the field is the new plan.
     Outdated(C::Plan),
-    /// The plan was carried out. The fields are the result, and the failure that ended the work, if any.
+    /// The plan was carried out, with this result and the failure that ended the work, if any.
     Done(C::Done, Result<(), Failure>),
 }
 
-/// Carries out a plan and records the change. `operator` must be the operator who made the plan. The second value of
-/// the returned pair is an error if the change could not be recorded.
+/// Carries out a plan that the same operator made, and records the change. The second value is an error if the change
+/// could not be recorded.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The system clock. No other file in this crate reads it.
+//! The system clock, which no other file in this crate reads.
 
 use std::time::SystemTime;
 

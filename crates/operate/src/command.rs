@@ -43,7 +43,7 @@ command_names! {
     Waiting "waiting",
 }
 
-/// A `comeback` command line. [`Display`](fmt::Display) quotes it for a shell.
+/// A `comeback` command line, which [`Display`](fmt::Display) quotes for a shell.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName};
@@ -55,7 +55,7 @@ command_names! {
 pub struct Command {
     /// The subcommand, such as `dead redrive`.
     pub name: CommandName,
-    /// The arguments, one word each. Words after `--` are never flags.
+    /// The arguments, one word each; words after `--` are never flags.
     pub words: Vec<String>,
     /// The quoted flags that select the deployment, each with a leading space.
     pub place: String,
@@ -71,7 +71,7 @@ impl Command {
         Self { name, words: words.into_iter().map(Into::into).collect(), place: place.into() }
     }
 
-    /// The first argument that is not a flag, such as the function's name. `None` if all are flags.
+    /// The first argument that is not a flag, such as the function's name; `None` if all are flags.
     pub fn operand(&self) -> Option<&str> {
         let mut words = self.words.iter().skip_while(|word| word.starts_with("--") && *word != "--");
         words.find(|word| *word != "--").map(String::as_str)
@@ -97,8 +97,7 @@ pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word, unless every shell reads the bare word unchanged. The `shlex` crate alone would also quote `=`, `,`
-/// and `%`, which are common in Comeback's flags.
+/// Quotes a word, unless every shell reads it unchanged; `shlex` alone would also quote `=`, `,` and `%`.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,14 +1,10 @@
 //! Lists, shows, redrives, discards and imports dead-letters.
 //!
-//! SQS cannot list the messages in a queue. To read a dead-letter, a command must receive it, which hides it from
-//! other consumers. A [`scan()`] receives every dead-letter once, hides it for
-//! [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and makes all of them visible again at the end. The scan
-//! returns a [`Snapshot`], which does not contain payloads.
+//! SQS cannot list messages. A [`scan()`] receives every dead-letter once, hides it for
+//! [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and makes it visible again at the end.
 //!
-//! A command that changes the queue selects dead-letters from a snapshot, records their ids in its plan, and receives
-//! them again to act on them. It deletes a dead-letter only after a queue or a file has a copy, so a killed command
-//! loses none. Hidden dead-letters become visible again after a while. Only those being processed when the command was
-//! killed can be duplicated, and a duplicate has the same key.
+//! A command deletes a dead-letter only after a queue or a file has a copy. A killed command loses none, but may
+//! duplicate those that it was processing.
 
 pub mod discard;
 pub mod file;

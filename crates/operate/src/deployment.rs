@@ -22,8 +22,7 @@ use crate::rights::role_name;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The maximum number of functions to read at the same time. With more, IAM's simulator and Lambda's API would
-/// throttle calls.
+/// The maximum number of functions to read at once; IAM's simulator and Lambda's API would throttle more.
 pub const AT_A_TIME: usize = 8;
 
 /// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
@@ -33,8 +32,7 @@ pub struct Deployment {
     pub stack: Option<String>,
     /// The name of the handler, which is a Lambda function.
     pub handler: String,
-    /// The deployed version of Comeback, from the handler's tags. `None` if no tag contains it, or if the tags cannot
-    /// be read.
+    /// The deployed version of Comeback, from the handler's tags; `None` if it is unknown.
     pub version: Option<String>,
     /// The handler's ARN.
     pub handler_arn: FunctionArn,
@@ -44,7 +42,7 @@ pub struct Deployment {
     pub timeout: Duration,
     /// The name of the handler's log group.
     pub log_group: String,
-    /// The lowest level of log lines that Lambda keeps, such as `WARN`. `None` if no level is set.
+    /// The lowest level of log lines that Lambda keeps, such as `WARN`; `None` if no level is set.
     pub log_level: Option<String>,
     /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
@@ -85,8 +83,7 @@ pub enum Unlisted {
 }
 
 impl Unlisted {
-    /// Returns what the handler does with events from the function `arn` instead of retrying them. `None` if it retries
-    /// them.
+    /// Returns what the handler does instead of retrying the events of the function `arn`; `None` if it retries them.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -130,7 +127,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The name that selects the deployment in a command: its stack's name or, if no stack owns it, its handler's name.
+    /// The name that selects the deployment in a command.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
@@ -154,13 +151,12 @@ impl Deployment {
         }
     }
 
-    /// Returns a piece of text that refers to a function. A user interface can show it as a link.
+    /// Returns text that refers to a function, which a user interface can show as a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach these functions, and a hint for functions that moved to another stack. For a function
-    /// in another account or region, which this deployment cannot attach, the text says what to do instead.
+    /// The commands that attach these functions, or advice for a function in another account or region.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -187,7 +183,7 @@ impl Deployment {
     ///
     /// Fails with an error for each setting that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        // Lambda sets these two variables. With them, the handler checks that it is not its own target.
+        // Lambda sets these two variables, with which the handler checks that it is not its own target.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
@@ -231,8 +227,7 @@ impl Deployment {
         entries(self.allow_list())
     }
 
-    /// Returns true if an entry on the allow-list matches the ARN. An entry that the handler cannot parse matches
-    /// nothing.
+    /// Returns true if an entry on the allow-list that the handler can parse matches the ARN.
     pub fn allows(&self, arn: &str) -> bool {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
@@ -246,7 +241,7 @@ impl Deployment {
         })
     }
 
-    /// Reads the stack that owns the handler. `None` if no stack owns it, or if the stack was deleted.
+    /// Reads the stack that owns the handler; `None` if no stack owns it, or if the stack was deleted.
     ///
     /// # Errors
     ///
@@ -258,8 +253,8 @@ impl Deployment {
         }
     }
 
-    /// The functions that match the allow-list and send their failed events to the retry queue. If no entry contains a
-    /// `*`, returns no functions and makes no calls to AWS.
+    /// The functions that match the allow-list and send their failed events to the retry queue. Empty if no entry
+    /// contains a `*`.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -276,13 +271,13 @@ impl Deployment {
         found.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// The ARN of a function. The handler's region and account are the defaults.
+    /// The ARN of a function, by default in the handler's region and account.
     pub fn arn_of(&self, function: &FunctionName) -> FunctionArn {
         let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The name of the SSM parameter that holds the pauses. `None` if the handler reads no pauses.
+    /// The name of the SSM parameter that holds the pauses; `None` if the handler reads no pauses.
     pub fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }

@@ -1,7 +1,6 @@
 //! The doctor: numbered checks on a deployment, on its functions, and on functions that read SQS directly.
 //!
-//! The doctor first reads all facts, and then judges them with pure functions. [`doctor`] returns a [`Diagnosis`] with
-//! one finding for each check and each subject, such as a function.
+//! [`doctor`] returns a [`Diagnosis`] with one finding for each check and each subject, such as a function.
 
 pub mod checks;
 mod consumers;
@@ -29,13 +28,13 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::operator::Operator;
 
-/// Options for [`doctor`]. By default, all checks run.
+/// Options for [`doctor`].
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// The functions to check. If empty, all functions are checked. Otherwise, findings about the deployment itself
-    /// are printed only if they are problems.
+    /// The functions to check; if empty, all functions. Otherwise, findings about the deployment itself are printed
+    /// only if they are problems.
     pub functions: Vec<FunctionName>,
-    /// The [numbers](checks::number) of the checks to run. If empty, all checks run.
+    /// The [numbers](checks::number) of the checks to run; if empty, all checks run.
     pub only: Vec<&'static str>,
     /// The numbers of the checks to skip.
     pub skip: Vec<&'static str>,
@@ -47,13 +46,12 @@ pub struct Examination {
     pub probe: bool,
 }
 
-/// Runs the checks without changing anything. With [`Examination::probe`], also sends one event to the example
-/// function.
+/// Runs the checks; with [`Examination::probe`], also sends one event to the example function.
 ///
 /// # Errors
 ///
-/// Fails if the deployment cannot be found, or if the event source mappings or the configuration of a named function
-/// cannot be read. If another fact cannot be read, each check that needs it returns a warning.
+/// Fails if the deployment, its mappings or a named function's configuration cannot be read. If another fact cannot be
+/// read, each check that needs it returns a warning.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
     operator.interrupt.or(examine(operator, examination)).await
 }

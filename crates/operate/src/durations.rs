@@ -8,8 +8,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Formats a duration for people to read, such as `47h 5m` or `2d 4h`: days are used only from 48 hours up. Durations
-/// under a minute are truncated to milliseconds, longer ones to seconds.
+/// Formats a duration for people to read, such as `47h 5m` or `2d 4h`. Truncates it to seconds, or to milliseconds
+/// below a minute.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
@@ -38,7 +38,7 @@ pub fn short(seconds: f64) -> String {
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
 }
 
-/// Formats a duration for a command line. [`read`] parses it back exactly.
+/// Formats a duration for a command line, so that [`read`] parses it back exactly.
 pub fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {

@@ -22,7 +22,7 @@ pub enum Failure {
     Undone(Text),
     /// The operator did not confirm the plan, so nothing was changed. Exit code 4.
     NotConfirmed(Text),
-    /// The operator stopped the command. The text says what had been done by then. Exit code 130.
+    /// The operator stopped the command, and the text says what had been done by then. Exit code 130.
     #[error("interrupted: {0}")]
     Interrupted(Text),
 }
@@ -53,7 +53,7 @@ impl Failure {
         Self::Interrupted(text.into())
     }
 
-    /// The message for the operator. Its commands are typed values, so the console can show them as links.
+    /// The message for the operator.
     pub fn text(&self) -> Text {
         match self {
             Self::CouldNot(text) | Self::Refused(text) | Self::Undone(text) | Self::NotConfirmed(text) => {

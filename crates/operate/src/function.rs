@@ -16,14 +16,13 @@ use crate::rights::role_name;
 /// A function's name as an operator types it: `NAME`, `NAME:QUALIFIER`, or an ARN with or without a qualifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionName {
-    /// The function's ARN, without a qualifier. `None` if the operator typed only a name.
+    /// The function's ARN without a qualifier, or `None` if the operator typed only a name.
     pub place: Option<FunctionArn>,
     /// The function's name, without the account, region or qualifier.
     pub name: String,
-    /// The alias or version. `None` means the unqualified function, which may also be written as `NAME:$LATEST`.
+    /// The alias or version, or `None` for the unqualified function.
     pub qualifier: Option<String>,
-    /// True if the name ends with `:$LATEST`. Such a name matches only the unpublished version, not an alias or a
-    /// published version.
+    /// True if the name ends with `:$LATEST`, and therefore matches no alias or published version.
     pub is_latest: bool,
 }
 
@@ -33,7 +32,7 @@ impl FunctionName {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// Returns the name without its qualifier. Such a name matches every version and alias.
+    /// Returns the name without its qualifier, to match every version and alias.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }
@@ -75,7 +74,7 @@ impl FromStr for FunctionName {
     }
 }
 
-/// Returns true if `text` is `arn`, with or without a qualifier. `arn` itself must not have one.
+/// Returns true if `text` is the unqualified ARN `arn` itself, or `arn` with a qualifier.
 pub fn is_same_function(text: &str, arn: &str) -> bool {
     text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
 }
@@ -87,22 +86,20 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The name to use for a function in a suggested command. It is the ARN if the function is not in the account and
-/// region of `home`, or if a command would parse the short name as an option.
+/// Returns the function's name for a suggested command, or its ARN if its account or region is not that of `home`.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// A function's name with its alias or version, for display. It omits `$LATEST`, which is Lambda's default.
+/// A function's name with its alias or version, but without `:$LATEST`, for display.
 pub fn shown_name(arn: &str) -> &str {
     let name = short_name(arn);
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function is not in the account and region of the handler `home`. Such a function cannot be
-/// attached.
+/// Returns true if a function cannot be attached, because it is not in the account and region of the handler `home`.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
@@ -124,7 +121,7 @@ pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 pub struct Target {
     /// The function's name, without a qualifier.
     pub name: String,
-    /// The alias or version. `None` means the unqualified function (`$LATEST`).
+    /// The alias or version, or `None` for the unqualified function.
     pub qualifier: Option<String>,
     /// True if Lambda no longer has this alias or version. The fields below then describe the unqualified function.
     pub is_qualifier_gone: bool,
@@ -132,17 +129,17 @@ pub struct Target {
     pub arn: String,
     /// The ARN of the function's execution role.
     pub role_arn: String,
-    /// The runtime, such as `python3.12`. `None` for a container image.
+    /// The runtime, such as `python3.12`, or `None` for a container image.
     pub runtime: Option<String>,
     /// The function's timeout.
     pub timeout: Duration,
-    /// The settings for asynchronous invocations, by qualifier. The key `None` is the unqualified function.
+    /// The settings for asynchronous invocations by qualifier (`None` for the unqualified function).
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// The reason why Comeback cannot retry this kind of function, and what to do instead.
     pub unfit: Option<&'static str>,
     /// True if Lambda allows recursive loops for this function.
     pub recursion_allowed: bool,
-    /// The function's reserved concurrency. `None` if no concurrency is reserved for it.
+    /// The function's reserved concurrency, if any.
     pub reserved_concurrency: Option<u32>,
     /// The ARN of the queue or topic in the function's own `DeadLetterConfig`.
     pub dead_letter: Option<String>,
@@ -161,7 +158,7 @@ impl Target {
         Self::of(account, function, own).await
     }
 
-    /// Reads a function. Returns `None` if the function does not exist.
+    /// Reads a function, or returns `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -173,8 +170,8 @@ impl Target {
         }
     }
 
-    /// Reads the settings of the alias or version that `function` names. The tags and the reserved concurrency come
-    /// from `own`, the unqualified function.
+    /// Reads the settings of the alias or version that `function` names, and the tags from `own`, the unqualified
+    /// function.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -211,7 +208,7 @@ impl Target {
         })
     }
 
-    /// The function's ARN, as in invocation records. If `qualifier` is `None`, the ARN ends in `:$LATEST`.
+    /// The function's ARN as in invocation records, with its qualifier or `:$LATEST`.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
@@ -231,8 +228,7 @@ impl Target {
         role_name(&self.role_arn)
     }
 
-    /// The name of the CloudFormation stack that owns the function, according to the function's tags. `None` if no
-    /// stack owns it.
+    /// The name of the CloudFormation stack that owns the function, if any.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }
@@ -255,13 +251,13 @@ fn unfit(configuration: &Configuration) -> Option<&'static str> {
     }
 }
 
-/// The function's CloudWatch log group. If none is configured, Lambda writes to `/aws/lambda/NAME`.
+/// The function's CloudWatch log group, `/aws/lambda/NAME` by default.
 pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// The last part of the error message for a missing deployment or function. It says how to select another stack, region
-/// or account.
+/// The end of the error for a missing deployment or function, with the flags that select another stack, region or
+/// account.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 

@@ -57,32 +57,29 @@ pub fn list_with(list: &str, arn: &str) -> String {
     entries(list).chain([arn]).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the allow-list `list` without the entries that name the function `arn`, with or without a qualifier.
-/// Patterns are kept.
+/// Returns the allow-list `list` without the entries that name the function `arn`. Patterns are kept.
 pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns true if an entry on the allow-list names this function, with or without a qualifier. A pattern that matches
-/// the function does not count.
+/// Returns true if an entry on the allow-list names this function, with or without a qualifier. Patterns do not
+/// count.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// Returns the size of environment variables, in bytes, written as one JSON object. Lambda limits this size to
-/// [`ENVIRONMENT_BYTES`].
+/// Returns the size of environment variables, in bytes, written as one JSON object.
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// The interval between checks for the end of an update. The checks stop after half an hour.
+/// The interval between checks for the end of an update.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The number of checks in a row that may find no sign of the update. Together, they take one minute.
+/// The number of checks in a row that may find no sign of the update.
 const CHECKS_UNSEEN: usize = 30;
 
-/// Reads the allow-list, edits it, and waits until the edit has taken effect. It is read just before the edit, so that
-/// entries added by other operators are not lost.
+/// Reads the allow-list, edits it, and waits until the edit has taken effect.
 pub async fn edit(
     account: &Account,
     place: &SettingPlace,
@@ -163,8 +160,7 @@ async fn edit_parameter(
     ended(account, interrupt, check).await
 }
 
-/// Fails if an allow-list may have lost a character. CloudFormation returns `?` for each character that is not ASCII,
-/// and a valid entry never contains `?`.
+/// Fails if an allow-list may have lost characters: CloudFormation returns `?` for each one that is not ASCII.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
         return Ok(());
@@ -180,7 +176,7 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
 enum Update {
     Done,
     GoesOn,
-    /// The stack does not show the update yet: CloudFormation is eventually consistent.
+    /// The stack does not show the update yet, because CloudFormation is eventually consistent.
     NotSeen,
     Failed,
 }

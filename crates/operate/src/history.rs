@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// The period that each data point from CloudWatch covers. A longer period's count is the sum of its data points.
+/// The period that each data point from CloudWatch covers.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// The numbers of messages that arrived, were retried or were dead-lettered in the last 3 hours and in the last 24
-/// hours. CloudWatch is a few minutes behind, so the newest counts are incomplete.
+/// Counts of messages that arrived, were retried or were dead-lettered in the last 3 and 24 hours. The newest counts
+/// are incomplete, because CloudWatch is a few minutes behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     at: Timestamp,
@@ -54,8 +54,7 @@ impl Counts {
 }
 
 impl History {
-    /// Reads from CloudWatch how many messages arrived, were retried and were dead-lettered in the last 3 hours and in
-    /// the last 24 hours before `now`.
+    /// Reads the message counts of the last 24 hours from CloudWatch.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl History {
         })
     }
 
-    /// Lays out the message counts as two charts: one for the last 3 hours, and one for the last 24 hours.
+    /// Lays out the message counts as one chart for the last 3 hours and one for the last 24 hours.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
@@ -95,8 +94,8 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Counts the messages in the last `length`, in periods of length `step`. `points` holds CloudWatch's counts of
-    /// messages sent to the retry queue, deleted from it, and sent to the dead-letter queue.
+    /// Counts the messages in the last `length`, in periods of length `step`. `points` holds the counts of messages
+    /// sent to the retry queue, deleted from it, and sent to the dead-letter queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -114,16 +113,14 @@ impl Window {
         // CloudWatch may count a dead-letter in one period and the deletion of its message in another.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
-        // SQS reports nothing for an unused queue, but the handler always polls the retry queue. So the counts are
-        // known if any metric has data.
+        // SQS reports nothing for an unused queue, so the counts are known if any metric has data.
         let is_known = points.iter().any(|points| !points.is_empty());
         let [arrived, retried, dead_lettered] =
             [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
         Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
     }
 
-    /// A chart of how many messages arrived, were retried and were dead-lettered over time. `None` if CloudWatch has no
-    /// data.
+    /// A chart of the message counts, or `None` if CloudWatch has no data.
     fn series(&self) -> Option<Series> {
         let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
         Some(Series {
@@ -146,11 +143,11 @@ mod tests {
     use crate::aws::simulated::Sample;
     use crate::operator::{Operator, Which};
 
-    /// 15:47:20 on an arbitrary day. The last 5-minute period begins at 15:45, and the last 30-minute period at 15:30.
+    /// 15:47:20 on an arbitrary day.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Returns the history for these counts of arrivals, deletions and dead-letters. Each data point is a pair: the
-    /// number of minutes before 15:45, and a count.
+    /// Returns the history for these counts of arrivals, deletions and dead-letters, each with its minutes before
+    /// 15:45.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

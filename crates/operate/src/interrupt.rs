@@ -4,13 +4,12 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. The work checks it between calls to AWS. Once it is raised, the work
-/// stops: it ends the visibility timeouts of the dead-letters that it hid, and reports what was done.
+/// An operator's signal to stop long-running work. The work checks it between calls to AWS.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// Creates an interrupt and its sender. Sending `true` raises the interrupt.
+    /// Creates an interrupt, and a sender that raises it by sending `true`.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (raise, raised) = watch::channel(false);
         (raise, Self(raised))
@@ -31,15 +30,15 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the interrupt is raised. Waits forever if the sender is dropped first.
+    /// Waits until the interrupt is raised, or forever if the sender is dropped first.
     pub async fn raised(&self) {
         if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Awaits `work`, a future, until it completes or the interrupt is raised. The future may be dropped at any moment,
-    /// so it must not change anything.
+    /// Awaits `work` until it completes or the interrupt is raised. `work` must not change anything, because it may
+    /// be dropped at any moment.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! The layout of a command's output. Each command describes its layout once. Both the command line and the console draw
-//! it.
+//! The layout of a command's output, which both the command line and the console draw.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ pub struct Layout(pub Vec<Block>);
 /// A part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// A line of text. An empty line separates parts of the output.
+    /// A line of text, or an empty line between two parts of the output.
     Line(Text),
     /// A list of titles, each with text to its right.
     Facts(Vec<Fact>),
@@ -28,9 +27,9 @@ pub enum Block {
     Timeline(Vec<Moment>),
     /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings.
     Rows(Vec<&'static str>),
-    /// A note about the output. The `comeback` command prints it to standard error, after `note: `.
+    /// A note about the output, which the `comeback` command prints to standard error after `note: `.
     Note(Text),
-    /// A warning of a possible problem. The `comeback` command prints it to standard error, after `warning: `.
+    /// A warning, which the `comeback` command prints to standard error after `warning: `.
     Warning(Text),
 }
 
@@ -45,7 +44,7 @@ pub struct Moment {
     pub below: Vec<String>,
 }
 
-/// A table of text cells. Each row is printed on one line.
+/// A table of text cells, with each row on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// The columns, from left to right.
@@ -68,11 +67,9 @@ pub struct Column {
 pub struct Fact {
     /// The title of the fact, such as `Waiting`.
     pub title: &'static str,
-    /// A number at the start of the text, and the separator after it. The number is drawn in the [tone](Text::tone) of
-    /// the text's first line.
+    /// A number to show before the text, with the separator between them.
     pub count: Option<(u64, &'static str)>,
-    /// The text beside the title, in one or more lines. It does not contain `count`, the number shown before the first
-    /// line.
+    /// The lines of text beside the title, without `count`.
     pub lines: Vec<Text>,
 }
 
@@ -83,24 +80,22 @@ pub struct Series {
     pub from: Timestamp,
     /// The length of each period in the chart.
     pub step: Duration,
-    /// The lines of the chart. Each has a name, such as `arrived`, and one count for each period in the chart.
+    /// The lines of the chart, each with a name, such as `arrived`, and one count for each period.
     pub lines: Vec<(&'static str, Vec<u64>)>,
 }
 
 impl Fact {
-    /// Creates a fact, which is a title with text beside it. The text does not begin with a count.
+    /// Creates a fact without a count.
     pub fn new(title: &'static str, lines: Vec<Text>) -> Self {
         Self { title, count: None, lines }
     }
 
-    /// Creates a fact: a title, with a count and more text beside it. Unless `rest` is empty, it follows the count
-    /// after a separator such as `, `.
+    /// Creates a fact whose text is a count, followed by `separator` and `rest` unless `rest` is empty.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// Returns the lines of text beside this fact's title. If the fact has a count, the first line begins with the
-    /// count.
+    /// Returns the lines of text beside this fact's title, including the count.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
@@ -109,8 +104,7 @@ impl Fact {
         lines
     }
 
-    /// Returns the first line of the text without the count: the separator, if there is a count, and the words. Empty
-    /// if there are no words.
+    /// Returns the separator and the first line of the text, without the count, or nothing if the line is empty.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

@@ -1,11 +1,10 @@
-//! The questions that an operator can ask about a [Comeback](https://github.com/comeback-retries/comeback) deployment,
-//! and the changes that an operator can make to it.
+//! The questions that an operator can ask about a [Comeback](https://github.com/comeback-retries/comeback)
+//! deployment, and the changes that an operator can make to it.
 //!
-//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that describes
-//! its own layout. A *change* is a [`Change`], which makes a plan and performs the plan. While a plan is performed, the
-//! change reports its progress and stops on request. The `comeback` command and its console both draw answers and
-//! changes. A deploy pipeline can use this crate too: `examples/redrive.rs` redrives a function's dead-letters after a
-//! fix.
+//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that
+//! describes its own layout. A *change* is a [`Change`], which makes a plan and performs the plan. The `comeback`
+//! command and its console both draw answers and changes. A deploy pipeline can use this crate too:
+//! `examples/redrive.rs` redrives a function's dead-letters after a fix.
 //!
 //! This crate does not depend on a terminal or a web page. Only [`aws::sdk`] depends on the AWS SDK.
 //!

@@ -6,8 +6,7 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The maximum length of a search term, in bytes. A request id has 36, but a target function may choose a longer event
-/// key.
+/// The maximum length of a search term, in bytes, which leaves room for event keys that target functions choose.
 const LONGEST: usize = 256;
 
 /// The log levels at which the handler writes no INFO lines.
@@ -18,14 +17,13 @@ impl<'a> LogFilter<'a> {
         Self { group, pattern: None, since, until: None, stream: None }
     }
 
-    /// Selects only the lines that contain a term. An empty term selects every line. Fails if the term is too long, or
-    /// contains a quote, a backslash or a control character.
+    /// Selects only the lines that contain a term, or every line if the term is empty.
     pub(crate) fn containing(self, term: &str) -> Result<Self, Failure> {
         Ok(Self { pattern: pattern(term)?, ..self })
     }
 
-    /// Passes each page of lines to `take` as soon as it arrives. Many pages are empty. The caller must check each
-    /// line, because some CloudWatch emulators do not support every pattern. Returns true if the log group exists.
+    /// Passes each page of lines to `take`, and returns true if the log group exists. The caller must check each
+    /// line, because some CloudWatch emulators do not support every pattern.
     pub(crate) async fn pages(
         &self,
         account: &Account,
@@ -52,13 +50,12 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// Parses a line of the handler's log. Returns `None` unless the line is about an event.
+/// Parses a line of the handler's log if the line is about an event.
 pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if the log line is about the message, the event or the invocation with this id. CloudWatch's filter
-/// also returns lines that contain the id in other fields.
+/// Returns true if the log line is about the message, the event or the invocation with this id.
 pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
@@ -79,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A log line about the first message of event `k-1`. Adds or replaces `fields`, and removes those that are `null`.
+    /// A log line about the first message of event `k-1`, with `fields` replaced, or removed if `null`.
     pub(crate) fn test_line(fields: serde_json::Value) -> LogLine<'static> {
         let mut line = serde_json::json!({
             "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",

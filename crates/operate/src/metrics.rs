@@ -1,5 +1,4 @@
-//! Reads CloudWatch metrics: the numbers of messages, of invocations, and of failed events that Lambda could not
-//! deliver to the failure destination.
+//! Reads CloudWatch metrics of queues and functions.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,15 +13,13 @@ use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// The period of the data points. SQS writes one each minute, but sums over five minutes are available sooner and cost
-/// no more.
+/// The period of the data points. Five-minute sums are available sooner than one-minute sums, and cost no more.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// The numbers of messages and of handler invocations in the last hour, and the age of the oldest due message, as
-/// CloudWatch reports them. CloudWatch is a few minutes behind. A field is `None` if CloudWatch has no data.
+/// Metrics of the last hour, with `None` where CloudWatch has no data. CloudWatch is a few minutes behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
-    /// Messages sent to the retry queue: failed events, and copies of moved messages.
+    /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.
     pub arrived: Option<f64>,
     /// Messages sent to the dead-letter queue.
     pub dead_lettered: Option<f64>,
@@ -69,8 +66,7 @@ impl LastHour {
     }
 }
 
-/// The number of a function's failures that Lambda could not send to the failure destination. CloudWatch's metric is
-/// `DestinationDeliveryFailures`.
+/// The number of a function's failed events that Lambda could not send to the failure destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// The number of failed events that Lambda dropped in the last 24 hours.
@@ -104,7 +100,7 @@ impl Dropped {
     }
 }
 
-/// Data points for a metric, newest first. Each consists of the start of a period and the value for that period.
+/// Data points for a metric, newest first, each with the start of its period.
 pub type Points = Vec<(Timestamp, f64)>;
 pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),

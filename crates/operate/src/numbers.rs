@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 /// The units of time for a rate, in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The accepted rates, in events per second. The lowest is one event in 1,000 days. The highest is more than Lambda
-/// accepts in any region. A rate outside this range is rejected as a typo.
+/// The accepted rates, in events per second. A rate outside this range is probably a typo.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.
@@ -72,8 +71,7 @@ pub fn rate_text(per_second: f64) -> String {
     format!("{} {name}", rounded(per_second * seconds))
 }
 
-/// Formats a rate for a command line, as a whole number: `20/m`. Uses the shortest unit that gives at least ten, or
-/// days if none does.
+/// Formats a rate for a command line as a whole number, such as `20/m`.
 pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))

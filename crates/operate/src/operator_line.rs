@@ -1,8 +1,6 @@
 //! The log line that records a change: who changed what, when and why, and how the change ended.
 //!
-//! These lines have their own log stream in the handler's log group. Searches for events skip them, because they have
-//! no `key` and their `action` is not one of the handler's. Metric filters skip them, because they have no `level` and
-//! no `reason`.
+//! Neither searches for events nor metric filters find these lines, because they lack `key`, `level` and `reason`.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};
@@ -14,7 +12,7 @@ use crate::operator::Operator;
 /// The operators' log stream in the handler's log group.
 pub const STREAM: &str = "operators";
 
-/// The `action` of an operator's log line. The handler's lines never have it.
+/// The `action` of an operator's log line, which the handler's lines never have.
 const ACTION: &str = "operator";
 const VERSION: u64 = 1;
 /// The maximum number of entries in each list of an operator's log line: its flags, its functions and its keys.
@@ -25,16 +23,15 @@ const MOST_NAMED: usize = 20;
 pub struct Activity {
     /// The subcommand of `comeback` that makes the change, such as `pause` or `dead redrive`.
     pub what: String,
-    /// The flags that selected events or set times, such as `--error=Timeout*`. A `--payload` flag has no value here.
+    /// The flags that selected events or set times, such as `--error=Timeout*`. The value of `--payload` is omitted.
     #[serde(default)]
     pub flags: Vec<String>,
-    /// The functions that the change affected: ARNs or names, or `*` for every function. The log line has only the
-    /// first twenty.
+    /// The functions that the change affected: ARNs or names, or `*` for every function. The log line has at most
+    /// twenty.
     pub functions: Vec<String>,
     /// The keys of the events that the operator named, if any.
     pub keys: Vec<String>,
-    /// The number of events, dead-letters or functions that the change affected. `None` if this kind of change has no
-    /// count.
+    /// The number of events, dead-letters or functions that the change affected, if this kind of change has a count.
     pub count: Option<u64>,
     /// The reason that the operator gave, if any.
     pub why: Option<String>,

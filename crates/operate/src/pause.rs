@@ -1,5 +1,4 @@
-//! Pauses retries: while a function is paused, the handler holds its failed events. A pause may also cover every
-//! function.
+//! Pauses retries: while a function is paused, the handler holds its failed events.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +25,7 @@ use crate::text::{Text, quoted};
 /// A [`Change`] that pauses a function, or edits its open pause.
 #[derive(Clone, Debug)]
 pub struct PauseRetries {
-    /// The function to pause. `None` means every function.
+    /// The function to pause, or `None` for every function.
     pub function: Option<FunctionName>,
     /// The end, the spread and the reason that the operator sets for the pause.
     pub wanted: PauseTerms,
@@ -37,7 +36,7 @@ pub struct PauseRetries {
 pub struct PausePlan {
     pause: OpenPause,
     before: Option<OpenPause>,
-    /// Past pauses that were dropped because the SSM parameter was full. Empty in a plan.
+    /// Past pauses that were dropped because the SSM parameter was full (empty in a plan).
     forgotten: Vec<OpenPause>,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
@@ -113,8 +112,7 @@ impl PauseRetries {
         })
     }
 
-    /// Writes the planned pause to the SSM parameter. Returns `None` if another operator has changed the target's pause
-    /// since the plan was made.
+    /// Writes the planned pause, or returns `None` if another operator has changed the target's pause meanwhile.
     async fn write(&self, operator: &Operator, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
         let Operator { account, interrupt, .. } = operator;
         let (deployment, open) = (&plan.deployment, plan.open());
@@ -161,8 +159,8 @@ impl PausePlan {
 }
 
 impl Plan for PausePlan {
-    /// Returns a string that identifies the plan by its target and the target's open pause. The times of the planned
-    /// pause are left out, because that pause starts when the operator confirms the plan.
+    /// Returns a string that identifies the plan by its target and the target's open pause. The planned times are
+    /// left out, because they change until the operator confirms the plan.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, self.open()))
     }
@@ -236,8 +234,7 @@ fn terms(pause: &Pause) -> Text {
     text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
 }
 
-/// A note that the function's new failures go to another deployment, and the command that pauses the function there.
-/// `None` if they do not, or if the function could not be read.
+/// A note with the command that pauses the function in another deployment, if its new failures go there.
 async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = account.aws.invoke_settings(&arn).await.ok()?;

@@ -37,8 +37,7 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a string to be stored in the SSM parameter, such as the reason for a pause. Fails if the string contains
-/// `{{`, which SSM treats as a reference to another parameter.
+/// Validates a text for the SSM parameter, which cannot store `{{`.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -51,8 +50,7 @@ pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
 
-/// Returns true if a pause is active and holds retries of the target. For [`PauseTarget::All`], any active pause
-/// counts.
+/// Returns true if the pause is active and covers the target, or any function for [`PauseTarget::All`].
 pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool {
     let is_held = match target {
         PauseTarget::All => true,
@@ -107,8 +105,8 @@ pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// The longest time that the handler can take to read a change to the SSM parameter, in whole seconds. `None` if the
-/// handler refuses its settings and does not start.
+/// The longest time before the handler reads a change to the SSM parameter, or `None` if the handler refuses its
+/// settings.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
@@ -124,7 +122,7 @@ pub(crate) fn target(
     arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
 }
 
-/// Returns the target of a new pause or retry request. Fails if the named function is not on the allow-list.
+/// Returns the target of a new pause or retry request, or fails if the function is not on the allow-list.
 pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

@@ -1,10 +1,8 @@
-//! Recalls hidden messages after a change that makes their events due earlier. Without a recall, a message would
-//! become visible only when its visibility timeout expires.
+//! Recalls hidden messages after a change that makes their events due earlier.
 //!
-//! The handler logs the receipt handle of each message that it hides. A recall waits until every execution environment
-//! of the handler has read the change from the SSM parameter, and then reads the log.
-//! [`Recall`](comeback_engine::Recall) chooses the messages. Each gets a new visibility timeout, which expires when
-//! its retry is due.
+//! The handler logs the receipt handle of each message that it hides. A recall waits until the handler has read the
+//! change, and then reads the log. Each message that [`Recall`](comeback_engine::Recall) chooses gets a new
+//! visibility timeout, which expires when its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,23 +27,22 @@ const TOGETHER: usize = 1_000;
 /// The interval between progress reports.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The maximum age of the last log line about a held message. The handler hides such a message for at most [`HOLD`]
-/// before it logs it again, and log lines may arrive late.
+/// The maximum age of the last log line about a held message: [`HOLD`], plus time for the line to arrive.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
 /// The outcome of a recall, which makes hidden messages visible earlier, at the times when their retries are due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// The number of messages whose visibility timeouts were shortened. Each becomes visible when its retry is due.
+    /// The number of messages that now become visible when their retries are due.
     pub recalled: u64,
-    /// The latest due time of the messages whose visibility timeouts were shortened. `None` if there are none.
+    /// The latest due time of the recalled messages, if any.
     pub all_due: Option<Timestamp>,
     /// The number of messages that had already left the queue.
     pub gone: u64,
     /// The number of messages that were left alone because an earlier request or the end of a pause already applied
     /// to them.
     pub before: u64,
-    /// The number of messages that were moved (sent again with a delay). They become visible within 15 minutes.
+    /// The number of messages that were moved (sent again with a delay) and become visible within 15 minutes.
     pub moved: u64,
     /// The number of messages that were not recalled because they soon become visible anyway.
     pub soon: u64,
@@ -53,8 +50,7 @@ pub struct Recalled {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide again until its retry is due. Messages are sorted by due time and handle, so that the calls are
-/// always in the same order.
+/// A message to hide again until its retry is due, ordered by due time and handle.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Chosen {
     due: Timestamp,
@@ -63,10 +59,9 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// Shortens the visibility timeouts of hidden messages whose events match `wanted`, so that each message becomes
-/// visible when its retry is due. `written` is the request or the end of a pause; it must already be in the SSM
-/// parameter. `planned` is the number of messages to recall; if it is 0, returns `None`. If the recall fails, the
-/// error says that `written` remains in force.
+/// Makes the hidden messages that match `wanted` visible when their retries are due. `written`, the request or the
+/// end of a pause, must already be in the SSM parameter. Returns `None` if `planned`, the number of messages to
+/// recall, is 0.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
@@ -128,8 +123,8 @@ async fn choose(
     Ok((chosen, left))
 }
 
-/// Waits until every execution environment of the handler has read the entry that was written to the SSM parameter at
-/// `at`. An environment that had not read the entry would hide a message again until the message's old due time.
+/// Waits until every execution environment of the handler has read the entry that was written at `at`. Until then, an
+/// environment might hide a recalled message again.
 async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
     let noticed = noticed_within(deployment).unwrap_or_default();
     loop {
@@ -168,8 +163,7 @@ impl Recalled {
                 return Err(Failure::interrupted(""));
             }
             let now = operator.now();
-            // Reading the log and recalling other messages took a while. Meanwhile, the handler may have received a
-            // message again and hidden it for an invocation.
+            // Since the log was read, the handler may have received a message again and hidden it for an invocation.
             let soon = now.saturating_add(RETURNS_SOON);
             let still: Vec<&Chosen> = some.iter().filter(|message| message.returns > soon).collect();
             self.soon += (some.len() - still.len()) as u64;
@@ -188,8 +182,6 @@ impl Recalled {
         Ok(())
     }
 
-    /// Counts one message's result, as SQS reported it. Fails if SQS denied permission, or if the queue does not
-    /// exist.
     fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
         let Err(failure) = answer else {
             self.recalled += 1;

@@ -1,8 +1,8 @@
 //! Requests from `comeback retry` and `comeback cancel`, which retry waiting events now or cancel them.
 //!
 //! A request is an entry in the SSM parameter that also holds the pauses. The handler applies it to each message that
-//! it checks. Both commands recall messages that would otherwise stay hidden past their new due times. A cancelled
-//! event is dead-lettered, so it can still be redriven.
+//! it checks. Both commands recall messages that are hidden past their new due times. A cancelled event is
+//! dead-lettered, and can still be redriven.
 
 pub mod follow;
 pub mod reach;
@@ -43,14 +43,14 @@ pub struct RequestEvents {
     pub kind: RequestKind,
     /// The time over which the handler spreads the retries, in whole seconds. A cancel request ignores it.
     pub within: Duration,
-    /// The function whose events are retried or cancelled. `None` means every function.
+    /// The function whose events are retried or cancelled, or `None` for every function.
     pub function: Option<FunctionName>,
-    /// A glob pattern for the error's type. `None` means any error.
+    /// A glob pattern for the error's type, or `None` for any error.
     pub error: Option<String>,
-    /// The keys of the events to retry or cancel, at most [`MOST_KEYS`]. An empty list means events with any key. A
-    /// request that cancels events by key also cancels an event that fails later, if the event has one of these keys.
+    /// The keys of the events to retry or cancel: at most [`MOST_KEYS`], or none for all events. A cancellation by
+    /// key also applies to events that fail later.
     pub keys: Vec<String>,
-    /// The reason for the request. `None` if the operator gave no reason.
+    /// The reason for the request, if the operator gave one.
     pub why: Option<String>,
 }
 
@@ -65,8 +65,7 @@ pub struct RequestPlan {
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
-    /// The outcome of the recall, which makes hidden messages visible early. `None` in a plan, or if no message had to
-    /// be made visible early.
+    /// The outcome of the recall, or `None` if no message was recalled.
     result: Option<Recalled>,
     #[serde(skip)]
     target: PauseTarget,
@@ -104,8 +103,8 @@ impl Change for RequestEvents {
         operator.interrupt.or(self.plan_of(operator, deployment)).await
     }
 
-    /// Writes the request, which applies to all events that have failed so far. A plan is therefore never out of date,
-    /// but more messages may be recalled than planned.
+    /// Writes the request and recalls messages. The plan is never out of date, because a request applies to all
+    /// events that have failed so far.
     async fn perform(&self, operator: &Operator, _: &RequestPlan) -> Result<Performed<Self>, Failure> {
         let plan = self.plan(operator).await?;
         let (request, forgotten) = self.write(operator, &plan).await?;
@@ -187,9 +186,7 @@ impl RequestEvents {
         })
     }
 
-    /// The request to write at time `at`. `hidden` is the longest time that a message may be hidden. A
-    /// cancellation by key lasts as long as a request can. Any other request ends once the handler has checked every
-    /// message that it covers.
+    /// The request to write at time `at`, if messages are hidden for at most `hidden`.
     fn request(
         &self,
         operator: &Operator,
@@ -218,8 +215,8 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the planned request to the SSM parameter that holds the pauses. Returns the request, and the past pauses
-    /// that were dropped because the parameter was full.
+    /// Writes the planned request to the SSM parameter, and returns it with the past pauses that were dropped for
+    /// lack of room.
     async fn write(&self, operator: &Operator, plan: &RequestPlan) -> Result<(Request, Vec<Pause>), Failure> {
         let account = &operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;
@@ -276,7 +273,8 @@ pub fn read_key(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the handler's retry policies. Fails if the handler would refuse its settings, or if the allow-list is empty.
+/// Parses the handler's retry policies. Fails if the handler would refuse its settings, or if the allow-list is
+/// empty.
 fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     let policies = deployment.policies().map_err(|refused| {
         let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -289,8 +287,7 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that the handler may have hidden a message that the log does not show: the longest backoff of
-/// all policies that may apply to the target, but at least [`LONGEST_UNANSWERED`].
+/// The longest time that the handler may have hidden a message that the log does not show.
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,
@@ -321,8 +318,7 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
 }
 
 impl Plan for RequestPlan {
-    /// Returns a text that identifies the plan. It consists of the target, errors and keys that the operator selected.
-    /// The number of events is left out, because a request applies to all events that have failed so far.
+    /// Returns a text that identifies the plan by its target, errors and keys, but not by the number of events.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }
@@ -378,7 +374,7 @@ impl Answer for Requested {
 }
 
 impl Requested {
-    /// A [`Watch`] on the retries that the request makes due. `None` if the request affects no event in the log.
+    /// Returns a [`Watch`] on the retries that the request makes due, if it affects any event in the log.
     pub fn watch(&self) -> Option<Watch> {
         let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
         let end = requested.as_ref()?.0.last_moment();

@@ -28,10 +28,10 @@ use crate::waiting::reading::{Reading, Scope};
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
 pub struct ResumeRetries {
-    /// The paused function. `None` selects the pause that covers every function.
+    /// The paused function, or `None` for the pause that covers every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events are retried. `None` means the time that was chosen for the pause. If no time was
-    /// chosen, the default is the length of the pause, but at most [`DEFAULT_SPREAD`].
+    /// The time over which held events are retried, or `None` for the time chosen for the pause. If none was chosen,
+    /// the default is the length of the pause, up to [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }
 
@@ -40,14 +40,13 @@ pub struct ResumeRetries {
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
-    /// Older pauses that were dropped because the SSM parameter was full. Empty in a plan.
+    /// Older pauses that were dropped because the SSM parameter was full (empty in a plan).
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
-    /// The events that the pauses hold. `None` if the handler's log cannot be read.
+    /// The events that the pauses hold, or `None` if the handler's log cannot be read.
     held: Option<Reach>,
-    /// The outcome for the messages that the pauses held: how many become visible earlier, and how many do not, by
-    /// reason. `None` in a plan, or if no such message can become visible earlier.
+    /// The outcome of the recall, or `None` if no message was recalled.
     result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,
@@ -137,8 +136,7 @@ impl Change for ResumeRetries {
 }
 
 impl ResumeRetries {
-    /// Estimates how ending the pauses affects the held events. `closed` holds the pauses as they will be after the
-    /// change.
+    /// Estimates how replacing the current pauses with `closed` affects the held events.
     async fn held(
         &self,
         operator: &Operator,
@@ -161,8 +159,7 @@ impl ResumeRetries {
     }
 }
 
-/// Ends the open pauses. Returns the time at which they ended, and the older pauses that were dropped because the
-/// SSM parameter was full.
+/// Ends the open pauses, and returns their end and the older pauses that were dropped for lack of room.
 async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
     let account = &operator.account;
     let parameter = Parameter::of(account, &plan.deployment)?;
@@ -228,8 +225,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// If the handler is not retrying any events, returns the reason. Otherwise, returns how soon it checks the held
-    /// events that the resume does not recall; `None` if there are none.
+    /// Returns why the handler retries no events, or how soon it checks the events that are not recalled.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

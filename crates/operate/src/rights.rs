@@ -38,8 +38,8 @@ pub(crate) async fn ask(
     .await
 }
 
-/// Asks IAM's simulator whether a role may use customer-managed keys. Ignores keys that AWS manages. Also ignores keys
-/// that do not exist, because the simulator refuses their ids.
+/// Asks IAM's simulator whether a role may use customer-managed keys. Ignores keys that do not exist, because the
+/// simulator refuses their ids.
 pub(crate) async fn ask_of_keys(
     account: &Account,
     role_arn: &str,

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-/// Returns true for control characters (except tab) and for characters that change the direction of text. A terminal
-/// interprets these characters instead of showing them.
+/// Returns true for control characters (except tab) and for characters that change the direction of text.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(
@@ -13,8 +12,7 @@ fn is_obeyed(character: char) -> bool {
         )
 }
 
-/// Puts `text` on one line, and escapes each character that a terminal would interpret. The escape character, for
-/// example, becomes `\u{1b}`.
+/// Puts `text` on one line, and escapes each character that a terminal would interpret, for example as `\u{1b}`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -34,8 +32,7 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     text.split('\n').map(shown).collect::<Vec<_>>().join("\n").into()
 }
 
-/// Escapes the characters in JSON that serde_json leaves alone: DEL, U+0080 to U+009F, and those that change the
-/// direction of text. The escaped JSON still parses to the same values.
+/// Escapes the characters in JSON that a terminal would interpret, without changing the JSON's values.
 pub fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {

@@ -26,8 +26,8 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
-/// The shortest time between two reads of CloudWatch. CloudWatch has new data only once a minute, and AWS charges for
-/// each read.
+/// The shortest time between two reads of CloudWatch, which has new data only once a minute and charges for each
+/// read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The title of the line with the number of hidden and delayed messages.
 pub const WAITING: &str = "Waiting";
@@ -46,24 +46,23 @@ const HISTORY: &str = "History";
 pub struct Status {
     handler: String,
     stack: Option<String>,
-    /// The version of Comeback, from the handler's tags. `None` if the tags lack the version or cannot be read.
+    /// The version of Comeback, or `None` if the handler's tags lack it or cannot be read.
     version: Option<String>,
-    /// The errors in the handler's settings. If there are any, the handler does not start.
+    /// The errors in the handler's settings, which prevent it from starting.
     refused_settings: Vec<String>,
     /// The message counts of the retry queue.
     pub retry_queue: Depth,
-    /// `HIDE_UP_TO`, the number of messages that the handler hides before it moves further messages. `None` if there is
-    /// no limit, or if the handler refuses its settings.
+    /// `HIDE_UP_TO`, or `None` if there is no limit or the handler refuses its settings.
     hide_up_to: Option<u64>,
-    /// The entries in `POLICIES`. Empty if the handler refuses its settings.
+    /// The entries in `POLICIES`, or none if the handler refuses its settings.
     policies: Vec<OwnPolicy>,
     /// The message counts of the dead-letter queue.
     pub dead_letters: Depth,
     oldest_dead_letter: Option<OldestDeadLetter>,
     mapping: Option<MappingState>,
-    /// The open pauses. `None` if the handler reads no pauses, or if the pauses could not be read.
+    /// The open pauses, or `None` if they could not be read or the handler reads none.
     pub pauses: Option<Vec<OpenPause>>,
-    /// The requests in force, which retry or cancel events. `None` if `pauses` is `None`.
+    /// The requests in force, or `None` if `pauses` is `None`.
     requests: Option<Vec<RequestInForce>>,
     pauses_problem: Option<String>,
     pauses_nearly_full: Option<String>,
@@ -79,10 +78,9 @@ pub struct Status {
 /// An entry in `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct OwnPolicy {
-    /// The pattern of this `POLICIES` entry, such as `orders-*`. It matches the names or ARNs of the functions to which
-    /// the entry applies.
+    /// The pattern for function names or ARNs, such as `orders-*`.
     functions: String,
-    /// The settings in this entry of `POLICIES`: each variable's name with its value.
+    /// The settings in this entry of `POLICIES`, by variable name.
     settings: BTreeMap<String, String>,
 }
 
@@ -95,14 +93,12 @@ impl OwnPolicy {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct MappingState {
-    /// The state of the event source mapping: `Enabled`, `Disabled`, or a transition such as `Enabling`.
+    /// The state of the event source mapping, such as `Enabled` or `Enabling`.
     state: String,
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment. `before` is the previous result, or `None` for the first read. With a previous
-/// result, dead-letters are received again only if their number has changed, and CloudWatch is read again only after a
-/// minute.
+/// Reads the state of a deployment, reusing what is still fresh in `before`, the previous result.
 ///
 /// # Errors
 ///
@@ -167,15 +163,13 @@ impl Status {
         })
     }
 
-    /// The parts of the status that could not be read, by title. The other parts are still shown, because they matter
-    /// during an incident.
+    /// The parts of the status that could not be read, by title.
     fn unread(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
         let of_metrics = self.metrics.unread.iter().map(|(title, why)| (*title, why));
         of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
     }
 
-    /// Returns the reason why no events are being retried, or why it is unknown whether any are. Returns `None` if
-    /// events are being retried.
+    /// Returns the reason why no events are being retried, or why it is unknown whether any are.
     fn why_stopped(&self) -> Option<String> {
         let stopped = self.deployment.stopped().map(|why| why.to_string());
         stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
@@ -199,8 +193,7 @@ impl Answer for Status {
         layout
     }
 
-    /// Returns the result of `comeback status`: a failure if some part of the status could not be read, or if the
-    /// handler currently retries no events.
+    /// Returns a failure if some part of the status could not be read, or if the handler retries no events.
     fn end(&self) -> Result<(), Failure> {
         if let Some((_, failure)) = self.unread().next() {
             return Err(failure.clone());
@@ -222,12 +215,10 @@ fn hide_up_to(policies: &Policies) -> Option<u64> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
     last_hour: LastHour,
-    /// Counts of arrivals, retries and dead-letters for the last 3 and 24 hours. `None` if the caller did not request
-    /// them.
+    /// Counts of arrivals, retries and dead-letters for the last 3 and 24 hours, if requested.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// The failed reads, by the title of the part that could not be read. No read is repeated within a minute, even if
-    /// it failed.
+    /// The errors of the parts that could not be read, by title.
     #[serde(skip)]
     unread: BTreeMap<&'static str, Failure>,
     #[serde(skip)]
@@ -266,19 +257,18 @@ fn or_unread<T: Default>(
     })
 }
 
-/// The oldest of the received dead-letters. CloudWatch's age metric cannot be used, because it leaves out messages that
-/// were received three or more times.
+/// The oldest of the received dead-letters. CloudWatch's age metric leaves out messages that were received three or
+/// more times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
-    /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
+    /// The time when the dead-letter was sent to the queue, 14 days before SQS deletes it.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if every dead-letter was received, so that the oldest is certainly known. If false, the queue may contain
-    /// an older one.
+    /// True if every dead-letter was received, and false if the queue may contain an older one.
     is_exact: bool,
 }
 
-/// The maximum number of receive calls to find the oldest dead-letter. Each call returns up to ten dead-letters.
+/// The maximum number of receive calls to find the oldest dead-letter.
 const RECEIVES: usize = 10;
 
 impl OldestDeadLetter {

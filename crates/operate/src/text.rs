@@ -1,7 +1,7 @@
 //! Human-readable text, in which functions, events, times and suggested commands are typed values.
 //!
-//! The `comeback` command prints the text with [`Display`](fmt::Display), in colour. The console turns the values into
-//! links and buttons without searching the text.
+//! The `comeback` command prints the text with [`Display`](fmt::Display). The console turns the values into links and
+//! buttons.
 
 use std::fmt;
 
@@ -67,7 +67,7 @@ pub enum Quotes {
     Bare,
 }
 
-/// The tone of a span: good, bad, or neither. The `comeback` command shows the tone as a colour.
+/// The tone of a span, which the `comeback` command shows as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     /// The text is neither good nor bad news.
@@ -82,8 +82,7 @@ pub enum Tone {
 }
 
 impl Text {
-    /// Returns the text with the tone of each span raised to at least `tone`. From lowest to highest, the tones are
-    /// plain, good, warning and bad.
+    /// Returns the text with the tone of each span raised to at least `tone`, in the order of [`Tone`]'s variants.
     pub fn toned(tone: Tone, text: impl Into<Self>) -> Self {
         let spans = text.into().0.into_iter();
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())

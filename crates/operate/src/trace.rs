@@ -1,5 +1,4 @@
-//! The output of `comeback trace`: the history of one event, as a timeline built from the handler's log and the logs of
-//! the event's targets.
+//! The output of `comeback trace`: the history of one event, from the logs of the handler and the event's targets.
 
 mod ending;
 pub mod logs;
@@ -29,17 +28,16 @@ use crate::trace::story::{Happened, Step, Story, StoryEnd};
 /// The history of one event, read from the logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
-    /// The event's history, according to the handler's log: its steps in chronological order, and how it ended.
+    /// The event's history, according to the handler's log.
     #[serde(flatten)]
     pub story: Story,
-    /// The invocations that were looked up in the targets' logs, in order. [`LinesOf`] selects those with log lines.
+    /// The invocations that were looked up in the targets' logs, in order.
     pub invocations: Vec<Invocation>,
-    /// The current state of the function's pauses. `None` if the state is unknown, or if the event is not waiting.
+    /// The current state of the function's pauses, or `None` if it is unknown or the event is not waiting.
     pub pause: Option<InForce>,
-    /// The reason why the pauses could not be read. `None` if they were read, or if the event is not waiting.
+    /// The reason why the pauses could not be read, if any.
     pub pause_unknown: Option<String>,
-    /// The handler's treatment of a waiting event whose function is not on the allow-list. `None` for any other
-    /// event.
+    /// The handler's treatment of the waiting event if its function is not on the allow-list.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.
     #[serde(skip)]
@@ -60,8 +58,7 @@ pub struct TraceOptions {
     pub since: Duration,
 }
 
-/// Selects the invocations whose log lines are read. Reading the lines of one invocation takes two searches of its
-/// function's log.
+/// Selects the invocations whose log lines are read, with two searches for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinesOf {
     /// Selects no invocation.
@@ -144,7 +141,7 @@ impl Trace {
         Ok(Self { story, invocations, pause, pause_unknown, not_allowed, now, deployment })
     }
 
-    /// The invocation with this request id. `None` if its log was not read.
+    /// The invocation with this request id, or `None` if its log was not read.
     pub fn invocation(&self, request_id: Option<&str>) -> Option<&Invocation> {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
     }
@@ -154,7 +151,7 @@ impl Trace {
         self.story.steps.iter().map(|step| self.moment(step)).collect()
     }
 
-    /// A note that copies of the event are being retried too. `None` if the log shows no copies.
+    /// A note that copies of the event are being retried too, if the log shows any.
     pub fn copies(&self) -> Option<Text> {
         let copies = Some(self.story.copies).filter(|copies| *copies > 0)?;
         Some(
@@ -163,15 +160,14 @@ impl Trace {
         )
     }
 
-    /// A note that the pauses could not be read. `None` if they were read, or if the event is not waiting.
+    /// A note that the pauses could not be read, with the reason.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
         Some(format!("Unknown whether its function is paused now: {why}").into())
     }
 
     fn moment(&self, step: &Step) -> Moment {
-        // The log of a retry is shown below the step for its invocation. The log of the first attempt is shown below
-        // the step for its failure, because the handler did not make that invocation.
+        // The log of the first attempt is shown below its failure, because the handler did not make that invocation.
         let id = match step.happened {
             Happened::Failed if step.attempt() > 0 => None,
             _ => step.request_id(),
@@ -233,7 +229,7 @@ pub(crate) mod tests {
         json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
     }
 
-    /// Builds a trace of one event for tests. `lines` holds the time, in seconds, and the fields of each log line.
+    /// Builds a trace of one event for tests, from the time (in seconds) and the fields of each log line.
     pub(crate) fn trace(lines: &[(u64, Value)], end: StoryEnd, invocations: Vec<Invocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();

@@ -1,7 +1,6 @@
 //! The output of `comeback waiting`: the waiting events, with the reason for each wait and the time when it ends.
 //!
-//! The events come from the handler's log, because SQS cannot list the messages in a queue, and a hidden message cannot
-//! be received.
+//! The events come from the handler's log, because SQS cannot list a queue's messages.
 
 pub mod events;
 pub mod filter;
@@ -27,13 +26,13 @@ use crate::waiting::report::{Listing, Report};
 /// Options for [`waiting`].
 #[derive(Clone, Debug, Default)]
 pub struct WaitingOptions {
-    /// The filter. Only matching events are included.
+    /// The filter for the events to include.
     pub wanted: WaitingFilter,
-    /// The maximum time until the next retry is due. Events with a later retry are left out. `None` means no limit.
+    /// The maximum time until the next retry is due, or `None` for no limit.
     pub due_within: Option<Duration>,
-    /// The maximum number of events to list individually. `None` means that events are only counted.
+    /// The maximum number of events to list individually, or `None` to only count them.
     pub list: Option<usize>,
-    /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
+    /// The maximum age of the log lines to read, or `None` for the longest time that an event can wait.
     pub since: Option<Duration>,
 }
 
@@ -67,7 +66,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
 }
 
-/// A note that an error glob matches no waiting event. `errors` lists the errors that the waiting events do have.
+/// A note that an error glob matches no waiting event, with the errors of the waiting events.
 pub fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }

@@ -49,8 +49,7 @@ impl Watcher for Seen {
     }
 }
 
-/// Derives a scenario and its settings from the seed. The scenario includes every kind of fault, and operators that run
-/// random commands.
+/// Derives settings and a scenario from the seed, with every kind of fault and random operator commands.
 fn chaos(seed: u64, made: &Made) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -120,7 +119,7 @@ fn the_same_seed_twice_is_byte_identical() {
     }
 }
 
-/// The target is down for three hours. Two minutes after the outage, an operator runs `comeback retry --within 1m`.
+/// Two minutes after an outage of three hours, an operator runs `comeback retry --within 1m`.
 #[test]
 fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
     let last = |killed_after| {
@@ -160,8 +159,7 @@ fn a_cancel_recalls_what_it_dead_letters() {
     assert!(last <= Some(123), "the last one in minute {last:?}");
 }
 
-/// Some calls are accepted but get no response, some handlers crash after their calls and before they write log lines,
-/// and operators request retries every five minutes.
+/// Some calls get no response, some handlers crash, and operators request retries every five minutes.
 #[test]
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {
@@ -229,8 +227,7 @@ fn a_command_that_fails_without_a_reason_ends_the_run() {
     assert_eq!(result(SimulatedChange::Retry(MINUTE, Selection::All), 1.0), Ok(()), "each call fails");
 }
 
-/// Values of `POLICIES` that differ widely. Their entries name the functions `orders` and `export-eu`, or match them
-/// with patterns.
+/// Values of `POLICIES` that differ widely, for the functions `orders` and `export-eu`.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
     "*s MAX_RETRIES=2 JITTER=none; export-eu:$LATEST BASE_BACKOFF=10m",

@@ -22,14 +22,14 @@ pub enum CountAxis {
 }
 
 impl CountAxis {
-    /// Creates an axis that includes every value, with some margin. If `log` is true, the axis is logarithmic.
+    /// Creates an axis that includes every value, with some margin; `log` makes it logarithmic.
     pub fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
         let (low, high) = range(values);
         if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
     }
 }
 
-/// Returns the smallest and the largest value. Expects values of 0 or more.
+/// Returns the smallest and the largest value, which must not be negative.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }
@@ -81,14 +81,13 @@ impl ValueFormatter<f64> for CountAxis {
     }
 }
 
-/// Formats a value as a tick's label. Rounds the value, so that 0.30000000000000004 becomes `0.3`.
+/// Rounds and formats a tick's value: 0.30000000000000004 becomes `0.3`.
 fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64) }
 }
 
-/// Round times, in seconds. On a logarithmic axis, they are the ticks, in order of preference. On a linear axis, they
-/// are the possible intervals between ticks.
+/// Round times, in seconds: ticks of a logarithmic axis in order of preference, and tick intervals of a linear axis.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,
@@ -99,7 +98,7 @@ const STEPS: f64 = 8.0;
 /// A horizontal time axis, linear or logarithmic.
 pub struct TimeAxis {
     pub(crate) logarithmic: bool,
-    /// True if the axis runs from right to left and ends now: its labels say how long ago each moment was.
+    /// True if the axis ends now and its labels say how long ago each moment was.
     is_ago: bool,
     start: f64,
     end: f64,
@@ -126,7 +125,7 @@ impl TimeAxis {
         (self.start..=self.end).contains(&seconds)
     }
 
-    /// Returns the position of a time on the axis: from 0 at the left end to 1 at the right end.
+    /// Returns the position of a time on the axis, from 0 at the left end to 1 at the right end.
     pub fn share(&self, seconds: f64) -> f64 {
         let share = if self.logarithmic {
             (seconds.max(self.start) / self.start).ln() / (self.end / self.start).ln()
@@ -136,7 +135,7 @@ impl TimeAxis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Returns the time, in seconds, at a position on the axis: from 0 at the left end to 1 at the right end.
+    /// Returns the time, in seconds, at a position on the axis, from 0 (left) to 1 (right).
     pub fn at(&self, share: f64) -> f64 {
         if self.logarithmic {
             self.start * (self.end / self.start).powf(share)
@@ -145,8 +144,8 @@ impl TimeAxis {
         }
     }
 
-    /// Returns ticks at round times, from left to right. Each tick has a time, in seconds, and a label. `apart` is the
-    /// minimum distance between two ticks, as a fraction of the axis's length.
+    /// Returns the time, in seconds, and the label of each tick, from left to right. `apart` is the minimum distance
+    /// between ticks, as a fraction of the axis.
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<f64> = Vec::new();
         for seconds in self.moments() {

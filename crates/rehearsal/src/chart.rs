@@ -1,6 +1,4 @@
-//! Helpers for drawing charts: colours, frames, lines and labels. A chart is an SVG image, which is embedded in a page
-//! or saved as a file, and needs neither scripts nor the network. On a page, each colour has a counterpart for dark
-//! mode.
+//! Helpers for drawing charts as SVG images: colours, frames, lines and labels.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -52,8 +50,7 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// Formats the colour for the light theme, exactly as `plotters` does, so that the style sheet's rules match the
-    /// colours in a chart.
+    /// Formats the light theme's colour exactly as `plotters` does, so that the style sheet's rules match it.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
         format!("#{red:02X}{green:02X}{blue:02X}")
@@ -70,10 +67,10 @@ pub const FONT: &str = "sans-serif";
 
 /// The surface on which a chart is drawn.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Result of drawing. An error means that Comeback has a bug.
+/// Result of drawing; an error is a bug in Comeback.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a chart and returns its SVG text. `size` is in pixels. Panics if `draw` fails, which only a bug can cause.
+/// Draws a chart and returns its SVG text; `size` is in pixels. Panics if `draw` fails.
 pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
     let mut text = String::new();
     {
@@ -87,7 +84,7 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// Style of a label. Its `side` and `edge` determine its anchor.
+/// Style of a label with its anchor at `side` and `edge`.
 pub fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> TextStyle<'static> {
     TextStyle { font: (FONT, size).into_font(), color: colour.to_backend_color(), pos: Pos::new(side, edge) }
 }
@@ -114,8 +111,7 @@ pub fn header<'a>(
 /// The plot area of a chart.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
-/// Size of the labels beside the axes, in pixels. On a phone, where a page's charts are smaller, these labels are 9
-/// pixels high.
+/// Size of the labels beside the axes, in pixels; on a phone, they are 9 pixels high.
 pub const TEXT: i32 = 15;
 /// Width of a label below the horizontal axis, including the gap to the next label, in pixels.
 const LABEL_WIDTH: u32 = 42;
@@ -134,20 +130,18 @@ pub struct Room {
 }
 
 impl Room {
-    /// The space around a plot on a page. The image of the plot contains neither headings nor a legend, because the
-    /// page adds them.
+    /// The space around a plot on a page, where the heading and the legend are HTML.
     pub const PAGE: Self = Self { top: 12, right: 16, left: 66, margin: 0 };
     /// Room for the labels below the plot.
     pub const BELOW: u32 = 46;
 
-    /// Returns the space around a plot in an image that is saved as a file. The header above the plot is `header`
-    /// pixels high.
+    /// Returns the space around a plot in a file, below a header that is `header` pixels high.
     pub const fn below(header: u32) -> Self {
         Self { top: header, right: 24, left: 76, margin: 14 }
     }
 }
 
-/// Draws the axes and the grid of a plot, with a title for each axis. The vertical axis's title may be empty.
+/// Draws the axes, their titles and the grid of a plot; `y_title` may be empty.
 pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title): (X, &str),
@@ -181,7 +175,7 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     Ok(chart)
 }
 
-/// Style of a line in a chart and in its legend. The styles are distinct even without colours.
+/// Style of a line in a chart and in its legend, recognizable without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStyle {
     /// A solid line, two pixels wide.
@@ -220,7 +214,7 @@ impl LineStyle {
     }
 }
 
-/// Returns the corners of a step line. `edge(n)` is the position at which value `n` begins and the previous value ends.
+/// Returns the corners of a step line, in which value `n` extends from `edge(n)` to `edge(n + 1)`.
 pub fn steps(values: impl IntoIterator<Item = f64>, edge: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
     let both = |(i, value)| [(edge(i), value), (edge(i + 1), value)];
     values.into_iter().enumerate().flat_map(both).collect()

@@ -7,7 +7,7 @@ use serde::Serialize;
 use comeback_operate::durations;
 use comeback_operate::handler_setting::parameter_of;
 
-/// The name and value of a setting in two forms: as a parameter of the stack, and as a property of the CDK construct.
+/// A setting as a parameter of the stack and as a property of the CDK construct.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeployedSetting {
     parameter: String,
@@ -17,8 +17,7 @@ pub struct DeployedSetting {
 }
 
 impl DeployedSetting {
-    /// Converts the value of one of the retry handler's environment variables to a stack parameter and a CDK property.
-    /// Expects a value that the handler accepts.
+    /// Converts a valid value of one of the handler's environment variables to a stack parameter and a CDK property.
     pub fn of(variable: &str, value: &str) -> Self {
         let seconds = |text: &str| {
             durations::read(text).map_or_else(|_| text.to_owned(), |it| it.as_secs().to_string())
@@ -49,8 +48,7 @@ fn property(variable: &str) -> String {
     name[..1].to_lowercase() + &name[1..]
 }
 
-/// Formats the settings twice: as parameters for SAM and CloudFormation (`BaseBackoff=1 …`, all on one line), and as
-/// properties of the CDK construct (`baseBackoff: Duration.seconds(1),`, one on each line).
+/// Formats the settings as parameters for SAM and CloudFormation, on one line, and as CDK properties, one on each line.
 pub fn lines(settings: &[DeployedSetting]) -> (String, String) {
     let parameters: Vec<String> =
         settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value)).collect();

@@ -6,7 +6,7 @@ use comeback_timelapse::{RunError, ScenarioError, Violation};
 /// The reason why a rehearsal (a simulation, a schedule or a plan) has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Some arguments were refused. Each string is the reason for one refusal.
+    /// Some arguments were refused, each for one of these reasons.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
     /// The run broke an invariant, which is a bug in Comeback.
@@ -40,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// Converts a run's error into a failure. `repeat` is the command that repeats the run.
+    /// Converts a run's error into a failure; `repeat` is the command that repeats the run.
     pub fn of_run(error: RunError, repeat: String) -> Self {
         match error {
             RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),

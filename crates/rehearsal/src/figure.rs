@@ -1,25 +1,24 @@
-//! Charts and tables for an HTML page. The templates add headings, legends and captions. They escape everything except
-//! the charts' drawings, which are markup.
+//! Charts and tables for an HTML page.
 
 use askama::Template;
 use plotters::style::RGBColor;
 
 use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 
-/// Style sheet for a page with figures. It needs the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
+/// Style sheet for a page that defines the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
-/// Size of a chart in pixels. It is small because a phone would scale a larger chart down until its text is unreadable.
+/// Size of a chart in pixels, small enough for its text to be readable on a phone.
 pub const SIZE: (u32, u32) = (420, 265);
-/// Size in pixels of a chart that is as wide as the page. On a phone, the chart scrolls.
+/// Size in pixels of a chart that is as wide as the page and scrolls on a phone.
 pub const WIDE: (u32, u32) = (1_200, 250);
-/// A table that is displayed as HTML. All columns but the first contain figures.
+/// An HTML table, in which all columns but the first contain figures.
 #[derive(Template)]
 #[template(path = "table.html")]
 pub struct Table {
     /// The caption, displayed above the table.
     pub caption: String,
-    /// Columns of the table: each has a heading and the cells below it.
+    /// The heading and the cells of each column.
     pub columns: Vec<(String, Vec<String>)>,
 }
 
@@ -33,7 +32,7 @@ pub struct Chart {
     pub heading: String,
     /// Description of the chart for readers who cannot see the drawing.
     pub description: String,
-    /// The legend: the meaning of each mark in the chart.
+    /// The meaning of each mark in the chart.
     pub keys: Vec<Key>,
     /// The drawing.
     pub picture: Picture,
@@ -69,8 +68,7 @@ impl Table {
     }
 }
 
-/// A drawing without the outermost SVG element. The chart's template writes that element, with a title and a
-/// description.
+/// A drawing without the outermost SVG element, which the chart's template writes.
 pub struct Picture {
     /// Width and height in pixels.
     pub size: (u32, u32),
@@ -80,8 +78,7 @@ pub struct Picture {
     values: Vec<Values>,
 }
 
-/// The values of a chart between two points on its horizontal axis. They are shown while the pointer is between these
-/// points.
+/// The values to show while the pointer is between two points on a chart's horizontal axis.
 pub struct Values {
     /// The left end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
     pub from: f64,
@@ -112,7 +109,6 @@ impl Picture {
         (top, self.size.1 - top - Room::BELOW)
     }
 
-    /// Returns true if the picture is as wide as the page. On a narrow screen, it then scrolls.
     fn is_wide(&self) -> bool {
         self.size == WIDE
     }
@@ -123,8 +119,8 @@ impl Picture {
 }
 
 impl Values {
-    /// Divides the axis into `parts` parts and returns each part's values. `edge` returns where a part begins, as a
-    /// fraction of the axis. `text` returns the part's values in words.
+    /// Returns the values of each part of the axis. Part `n` extends from `edge(n)` to `edge(n + 1)`, as fractions of
+    /// the axis.
     pub fn each(
         parts: usize,
         edge: impl Fn(usize) -> f64,
@@ -148,7 +144,7 @@ pub fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     drawn_in(SIZE, draw)
 }
 
-/// Draws a picture. `size` is its width and height, in pixels.
+/// Draws a picture; `size` is its width and height, in pixels.
 pub fn drawn_in(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> Picture {
     let text = svg(size, draw);
     let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));

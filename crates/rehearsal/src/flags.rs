@@ -13,8 +13,7 @@ use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
 
-/// The handler's policy settings as command-line flags. The handler's own code parses the values, so the flags have the
-/// same meanings and errors as the environment variables.
+/// The handler's policy settings as command-line flags, parsed by the handler's own code.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
@@ -80,8 +79,7 @@ pub fn help(setting: &Setting) -> String {
     format!("{name}: {meaning}{range}{default}")
 }
 
-/// Formats a number of seconds: as days and hours (`14d`) if it is a whole number of hours, otherwise as seconds
-/// (`43170s`).
+/// Formats seconds as days and hours (`14d`) if that is exact, otherwise as seconds (`43170s`).
 fn unit(seconds: u64) -> String {
     let is_hours = seconds.is_multiple_of(3_600);
     if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }
@@ -93,7 +91,7 @@ pub(crate) fn own_command() -> &'static [&'static str] {
     if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
 }
 
-/// Parses the arguments of a subcommand. `words` starts with `comeback` and the subcommand's name.
+/// Parses the arguments of a subcommand; `words` starts with `comeback` and the subcommand's name.
 ///
 /// # Errors
 ///
@@ -109,8 +107,7 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     })
 }
 
-/// Returns a function that adds `errors` to the help text for `--non-retryable-errors`. `errors` is a sentence about
-/// the errors that the simulated target returns.
+/// Returns a function that adds a sentence about the simulated target's errors to a flag's help text.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -119,7 +116,7 @@ pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
 }
 
 impl PolicyFlags {
-    /// Parses the flags into policies. `target_functions` is the value of `TARGET_FUNCTIONS`, the allow-list.
+    /// Parses the flags into policies; `target_functions` is the value of `TARGET_FUNCTIONS`.
     ///
     /// # Errors
     ///
@@ -136,8 +133,7 @@ impl PolicyFlags {
         self.0.iter().map(|(flag, value)| (*flag, value.as_str()))
     }
 
-    /// Returns a copy of the flags with changes. A change is a flag's name and its new value. Panics if a name is not a
-    /// policy flag.
+    /// Returns a copy of the flags with new values for some of them. Panics if a name is not a policy flag.
     pub fn with<'a>(&'a self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut values: HashMap<&str, &str> = self.given().collect();
         for (name, value) in changes {
@@ -154,8 +150,7 @@ impl PolicyFlags {
     }
 }
 
-/// Returns the entry in the value of `--policies` that matches the function named by `--target`. Fails if no entry
-/// matches.
+/// Returns the entry of `--policies` that matches the function `target`, or an error if none matches.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         Failure::Refused(vec![format!(
@@ -181,9 +176,7 @@ pub fn variable(flag: &str) -> String {
 pub struct PolicyChanges(Vec<(&'static str, String)>);
 
 impl PolicyChanges {
-    /// Parses a list such as `jitter=none,max-backoff=1h`. A value can itself be a list, so a part without `=`
-    /// continues the previous value. After `policies=`, a part that does not begin with a flag also continues the
-    /// value.
+    /// Parses a list such as `jitter=none,max-backoff=1h`, in which a value may contain commas.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut changes: Vec<(&'static str, String)> = Vec::new();
         for part in text.split(',') {

@@ -12,9 +12,7 @@ From then on, SQS delivers a message only when another leaves: retries come late
 reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
 messages are then sent again with a delay, without a limit.";
 
-/// Describes what happens while events fail at a steady rate: how many wait, where they wait, and how many moves and
-/// pollers they need. For a policy that never moves messages, also gives the highest failure rate at which the
-/// in-flight limit is not reached. If the limit is reached, says when, and describes the consequences.
+/// Describes the waiting events at a steady failure rate, the pollers needed, and the effects of the in-flight limit.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))

@@ -1,8 +1,7 @@
 //! Rehearsals of [Comeback](https://github.com/comeback-retries/comeback)'s retries, as values and pictures.
 //!
 //! A rehearsal is a *simulated day*, the *schedule* of a policy, or a *plan*, which finds a policy for a goal.
-//! `comeback-timelapse` runs rehearsals. This crate parses their flags, and shows their figures in words and pictures.
-//! The `comeback` command and its console show the same words and pictures.
+//! `comeback-timelapse` runs rehearsals. This crate parses their flags and shows their figures.
 //!
 //! | file | holds |
 //! |---|---|

@@ -14,7 +14,7 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt. For a wait or a dead-lettering, the number of the attempt that would come next.
+    /// Number of the attempt, or of the next attempt for a wait or a dead-lettering.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.
     pub mark: Mark,
@@ -27,11 +27,11 @@ pub enum Mark {
     Failed,
     /// An attempt succeeded.
     Succeeded,
-    /// The event begins to wait. A bar that ends at the next moment shows the wait.
+    /// The event begins a wait that ends at the next moment.
     Hid,
     /// The event was dead-lettered.
     DeadLettered,
-    /// A re-invocation, or a problem that left the message in the queue. The chart of the event's life shows neither.
+    /// A re-invocation, or a problem that left the message in the queue; the chart shows neither.
     Other,
 }
 
@@ -51,8 +51,7 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws an event's life on a logarithmic time axis. `size` is the chart's size in pixels. `line` holds the time and
-/// the label of a vertical line.
+/// Draws an event's life in a chart of `size` pixels; `line` is the time and the label of a vertical line.
 pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>) -> Picture {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));
@@ -68,8 +67,8 @@ pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>
             let (x, y) = chart.backend_coord(&ends[0]);
             write(root, name, style(TEXT, MUTED, HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
         }
-        // With very many attempts, rows would be too thin to see, so only every `step`th attempt and the last one have
-        // a row.
+        // With very many attempts, only every `step`th and the last one have a row, because rows would be too thin to
+        // see.
         let step = (most / ATTEMPTS).ceil().max(1.0) as u64;
         let shown = |moment: &&Moment| moment.attempt.is_multiple_of(step) || moment.attempt as f64 == most;
         let half = 0.3 * step as f64;

@@ -90,7 +90,7 @@ impl PlanArguments {
     }
 }
 
-/// Returns the settings that are the same for every policy in a plan. `MAX_AGE` and `MAX_RETRIES` come from `policy`.
+/// Returns the settings that are the same for every policy in a plan.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -100,8 +100,7 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan: settings ready for a deployment or, if no policy meets the goal, the reasons. `comeback plan --json` prints
-/// the plan as JSON.
+/// A plan: settings ready for a deployment or, if no policy meets the goal, the reasons.
 #[derive(Serialize)]
 pub struct Recommended {
     /// The compared policies, and the recommended policy.
@@ -116,8 +115,7 @@ pub struct Recommended {
     pub entry: Option<PolicyEntry>,
 }
 
-/// Makes a plan from the command's arguments. `progress` receives the number of policies rehearsed so far, and the
-/// total.
+/// Makes a plan. `progress` receives the number of policies rehearsed so far, and the total.
 ///
 /// # Errors
 ///
@@ -149,8 +147,7 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// Returns a table for an HTML page: the default policy, and the policies that no other policy beats. A policy
-    /// beats another if it is no worse on any figure, and better on at least one.
+    /// Returns a table of the default policy and the plan's unbeaten policies.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }
@@ -161,8 +158,7 @@ impl Recommended {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// Formats the settings for the terminal, ready to paste into a deployment. Returns an empty string if no policy
-    /// meets the goal.
+    /// Formats the settings for a user to paste into a deployment; empty if no policy meets the goal.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
@@ -224,9 +220,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
-/// Returns a `comeback plan` command for an outage and a rate in events per second. The command also draws a chart that
-/// compares the policies. The recovery time in the command is an example for readers to replace. `own_policy` holds the
-/// value of `--policies` and the function to plan for.
+/// Returns a `comeback plan` command with an example recovery time. `own_policy` holds the values of `--policies` and
+/// `--target`.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
@@ -235,8 +230,7 @@ pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<
     command_line(["comeback", "plan"].into_iter().chain(goal).chain(own_policy).chain(["--plot", "."]))
 }
 
-/// Parses a share: `1%`, `0.5 %` or `0.01`. Whether the share is in the accepted range is checked later, with the rest
-/// of the goal.
+/// Parses a share: `1%`, `0.5 %` or `0.01`.
 fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());

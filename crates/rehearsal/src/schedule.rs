@@ -14,13 +14,11 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Maximum number of rows in a table that shows every retry. If there are more retries, the table shows only some of
-/// them.
+/// Maximum number of rows in a table that shows every retry.
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries in a table that shows only some retries. These retries have round numbers,
-/// such as 20, 30 and 40.
+/// Approximate number of later retries, with round numbers, in a table that shows only some retries.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -28,14 +26,12 @@ pub fn chart(policy: &Policy) -> Chart {
     plot::chart(policy, &of_few_events(policy, 1))
 }
 
-/// Computes a policy's schedule for an HTML page, from a tenth as many events as `comeback schedule` uses. This is
-/// enough to estimate the time in flight to within a few per cent.
+/// Computes a policy's schedule from a tenth of the usual number of events, accurate to a few per cent.
 pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
     Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }
 
-/// Returns a headline of two lines. The first describes the policy. The second gives the number of events from which
-/// the schedule was computed.
+/// Returns a headline of two lines: the policy, then the number of events that the schedule was computed from.
 pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
     let ceilings: Vec<String> = policy
@@ -79,8 +75,7 @@ pub fn outcome(schedule: &Schedule) -> String {
     format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
-/// Returns the retries that the schedule's table shows: all of them if there are few; otherwise the first few, some
-/// later ones with round numbers, and the last one.
+/// Returns the retries in the schedule's table: all, or a selection with round numbers if there are many.
 pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;
@@ -88,7 +83,7 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// Formats a share, such as `97.3 %`. Returns `100 %` only for a share of exactly 1, and `0 %` only for 0.
+/// Formats a share, such as `97.3 %`, without rounding it to `0 %` or `100 %`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".into(),
@@ -98,9 +93,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Returns the time axis of a schedule. If the gaps between retries grow, the axis is logarithmic and starts near the
-/// first retry. If the gaps are even, the axis is linear and starts at 0. The axis ends at `MAX_AGE` or, if
-/// `MAX_RETRIES` ends the retries long before that, soon after the last retry.
+/// Returns the time axis of a schedule: logarithmic if the gaps between retries grow, otherwise linear.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
     let first = times().next().map_or(1, |time| time.p5);

@@ -21,8 +21,7 @@ use crate::dead_letter::{DeadLetter, Value};
 
 /// Maximum number of entries in a batch call to SQS.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Time limit for one attempt at a call to SQS. It is short because calls may be made shortly before the function times
-/// out.
+/// Time limit for one attempt at a call to SQS, short because the function may time out soon.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +38,14 @@ pub(crate) struct Refused {
 }
 
 pub(crate) trait Sqs: Send + Sync {
-    /// Hides at most ten messages. Returns the index of each message that could not be hidden, and the reason.
+    /// Hides at most ten messages; returns the index of each message that could not be hidden, and the reason.
     fn hide<'a>(
         &'a self,
         queue_url: &'a str,
         messages: &'a [Hiding],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
-    /// Deletes at most ten messages. Returns the index of each message that could not be deleted, and the reason.
+    /// Deletes at most ten messages; returns the index of each message that could not be deleted, and the reason.
     fn delete<'a>(
         &'a self,
         queue_url: &'a str,
@@ -56,7 +55,7 @@ pub(crate) trait Sqs: Send + Sync {
     fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
 }
 
-/// The SDK's client. It is created only when a call must be made, so that batches without failures do not wait for it.
+/// The SDK's client, created for the first call, so that batches without failures do not wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Aws(OnceCell<Client>);
 
@@ -139,8 +138,7 @@ impl Sqs for Aws {
     }
 }
 
-/// Lists the entries that SQS did not confirm in its response to a batch call, each with its index and the reason. A
-/// truncated response does not confirm any entry.
+/// Lists the entries that SQS's response to a batch call does not confirm, each with its index and the reason.
 fn failed<'a>(
     verb: &str,
     entries: usize,
@@ -180,8 +178,7 @@ fn remedy(code: &str, action: &str) -> Option<String> {
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
-/// Returns the URL of the queue with this ARN, or an empty string if it is not the ARN of a queue. The URL only
-/// identifies the queue: the SDK decides where to send the call.
+/// Returns the URL of the queue with this ARN, or an empty string if it is not a queue's ARN.
 pub(crate) fn queue_url(arn: &str) -> String {
     arn.parse().map(|queue: QueueArn| queue.url()).unwrap_or_default()
 }

@@ -27,13 +27,11 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Time before the function's timeout in which the consumer starts no more records. If less than 50 s are left when
-/// the batch starts, a tenth of that time is reserved instead.
+/// Maximum time before the function's timeout in which the consumer starts no more records.
 const RESERVE: Duration = Duration::from_secs(5);
-/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If the function timed out during a
-/// call, Lambda would deliver the whole batch again, including the records that succeeded.
+/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left.
 const KEPT_FREE: u32 = 5;
-/// Maximum number of digits in a number from SQS. 13 digits are enough for milliseconds up to the year 2286.
+/// Maximum number of digits in a number from SQS, enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
 /// Maximum number of characters that an error message quotes from an event's source.
 const SHOWN: usize = 64;
@@ -57,16 +55,13 @@ struct Shared<F> {
     log: Box<dyn Fn(&ConsumerLine<'_>) + Send + Sync>,
 }
 
-/// Turns a function that handles one record into a Lambda function for an SQS event source mapping. Pass the result to
-/// [`lambda_runtime::run`].
+/// Turns a function that handles one record into a Lambda function for [`lambda_runtime::run`].
 ///
-/// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) converts a boxed
-/// error to one that Lambda can report. A boxed [`RetryAfter`](crate::RetryAfter) or
-/// [`NonRetryable`](crate::NonRetryable) keeps its name as the error type.
+/// [`diagnostic`](crate::diagnostic) converts a boxed error to one that Lambda can report.
 ///
 /// # Errors
 ///
-/// Fails if an option is not valid. The error lists every mistake.
+/// Fails if an option is not valid.
 pub fn consumer<F, Fut, E>(options: Options, handler: F) -> Result<Consumer<F>, BadOptions>
 where
     F: Fn(SqsMessage, Context) -> Fut,
@@ -100,8 +95,8 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the time until the deadline, or Lambda's maximum timeout if the deadline is a day or more from `now`. Such
-/// a deadline is bogus: `cargo lambda watch`, for example, sets the deadline to a time in 1970.
+/// Returns the time until the deadline, or Lambda's maximum timeout if the deadline is bogus. `cargo lambda watch` sets
+/// the deadline to a time in 1970.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -130,8 +125,8 @@ where
     }
 }
 
-/// Parses the records of an event. All records must be from SQS, because a record from another source would wrongly
-/// count as handled.
+/// Parses the records of an event. Fails if a record is not from SQS, because the record would wrongly count as
+/// handled.
 fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     let problem = match &event {
         Value::Object(event) => match event.get("Records") {
@@ -170,7 +165,7 @@ struct ReceivedMessage {
     record: SqsMessage,
     id: String,
     sent: Sent,
-    /// The ID of the message's group in a FIFO queue. `None` in a standard queue, where groups do not affect the order.
+    /// The ID of the message's group in a FIFO queue, or `None` in a standard queue.
     group: Option<String>,
     end: Mutex<Ending>,
     /// True once SQS has confirmed that it hid or deleted the message.
@@ -179,15 +174,13 @@ struct ReceivedMessage {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// Processing of the record has not started or has not finished. The message becomes visible again after the
-    /// queue's own visibility timeout.
+    /// Processing of the record has not started or has not finished.
     Untouched,
     /// The record succeeded, or the message was sent to the dead-letter queue.
     Settled,
     /// The record failed, and its message is to become visible again at this time.
     Due(Timestamp),
-    /// An earlier message in the same message group was not processed successfully. This message is skipped and becomes
-    /// visible again immediately.
+    /// The message is skipped, because an earlier message of its group was not processed successfully.
     Blocked,
 }
 
@@ -271,9 +264,8 @@ where
         response
     }
 
-    /// Waits until the [reserve](RESERVE) begins, and then hides or deletes the messages whose outcome is known. If the
-    /// function times out after that, only the records still being processed are affected. The response waits for these
-    /// records. Otherwise, their processing would continue in the next invocation.
+    /// Waits until the [reserve](RESERVE) begins, then hides or deletes the messages whose outcome is known. Never
+    /// returns, because the response waits for the records still being processed.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {
@@ -313,7 +305,7 @@ where
         }
     }
 
-    /// Returns true if there is time to begin processing another record. The first record is always processed.
+    /// Returns true for the first record, and while there is time to begin another.
     fn has_time(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
@@ -412,8 +404,7 @@ where
         within(time, self.shared.sqs.send(url, dead_letter)).await
     }
 
-    /// Hides the failed messages until they are due. A message that cannot be hidden becomes visible again after the
-    /// queue's own visibility timeout.
+    /// Hides the failed messages until they are due.
     async fn hide(&self, messages: &[ReceivedMessage]) {
         let url = queue_url(&self.queue_arn);
         let failed: Vec<&ReceivedMessage> =
@@ -493,8 +484,7 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// Splits the messages into lists to process in order: one for each message group, and one for each message without a
-/// group.
+/// Splits the messages into lists to process in order: one for each group, and one for each message without a group.
 fn lanes(messages: &[ReceivedMessage]) -> Vec<Vec<&ReceivedMessage>> {
     let mut lanes: Vec<Vec<&ReceivedMessage>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

@@ -13,7 +13,7 @@ use crate::policy::{NoRetry, Sent};
 /// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
-/// A consumer's reasons for dead-lettering a message. The retry handler has more reasons.
+/// A consumer's reasons for dead-lettering a message.
 const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
@@ -21,8 +21,7 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<DeadLetterAttribute>,
-    /// The group of the failed message: on a FIFO queue, its message group; on a standard queue, its tenant for SQS's
-    /// fair queues.
+    /// The failed message's FIFO group or, on a standard queue, its tenant for SQS's fair queues.
     pub(crate) group: Option<String>,
     pub(crate) trace_header: Option<String>,
     pub(crate) deduplication_id: Option<String>,
@@ -77,8 +76,7 @@ struct Redriven {
     payload: String,
 }
 
-/// Returns the record as originally sent. If its body is a Comeback dead-letter that was moved back to the queue,
-/// restores the original body from the dead-letter.
+/// Returns the record, with its original body if the body is a dead-letter that was moved back to the queue.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
@@ -90,9 +88,7 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// Makes the dead-letter for a message. If the dead-letter is too large for SQS, the error's message is left out.
-    /// If it is still too large, the dead-letter is the received body with the reason as an attribute or, as a last
-    /// resort, the received body alone.
+    /// Makes the dead-letter for a message, with fewer details if it would be too large for SQS.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
@@ -163,8 +159,7 @@ impl DeadLetter {
     }
 }
 
-/// Returns the message attributes of the received message. SQS allows ten attributes, so attributes that do not fit
-/// beside `ours` are left out.
+/// Returns the received message's attributes that fit beside `ours`, within SQS's limit of ten.
 fn own_attributes(
     given: &HashMap<String, SqsMessageAttribute>,
     ours: &[DeadLetterAttribute],

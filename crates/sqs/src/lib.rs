@@ -1,9 +1,8 @@
 //! Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue.
 //!
 //! [`consumer()`] turns a function that handles one record into a service for [`lambda_runtime::run`]. If the function
-//! fails or panics on a record, only this record's message is retried: it is hidden for a jittered backoff, and
-//! reported in `batchItemFailures`. As with Comeback's retry handler, the function can control the retry with
-//! its error: [`RetryAfter`] sets the wait, and [`NonRetryable`] prevents the retry.
+//! fails or panics, only this record's message is retried, after a jittered backoff. The function can control the retry
+//! with its error: [`RetryAfter`] sets the wait, and [`NonRetryable`] prevents the retry.
 //!
 //! ```no_run
 //! use comeback_sqs::{Context, Options, RetryAfter, SqsMessage, consumer, diagnostic};

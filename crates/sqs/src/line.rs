@@ -1,11 +1,9 @@
-//! The consumer's log: a JSON line for each failed record. The lines do not contain message bodies.
+//! The consumer's log: a JSON line for each failed record, without the message's body.
 
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// A line in the consumer's log. The fields shared with the engine's `LogLine` have the same names, types and meanings.
-/// Unlike `LogLine`, this line has an error message, but it lacks the fields that only the retry handler can fill: the
-/// event's key, the time of its first failure, and the visibility timeout that the handler set.
+/// A line in the consumer's log. Fields shared with the engine's `LogLine` have the same names, types and meanings.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,
@@ -72,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the parser of the retry handler's log accepts a consumer's line about `action`. `change` sets the
-    /// fields that are specific to the action. `besides` contains the fields that only the handler writes.
+    /// Checks that the parser of the retry handler's log accepts a consumer's line; `besides` holds what only the
+    /// handler writes.
     fn read_by_the_handlers_reader(
         action: &'static str,
         change: impl FnOnce(&mut ConsumerLine<'_>),

@@ -9,44 +9,39 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout for a message that has been received more than once. SQS counts its limit of 12 hours
-/// from the latest receive, but a throttled poller may have held the message for up to 1,230 s since then.
+/// Maximum visibility timeout from the second receive on: 30 s less than SQS's 12 hours, which it counts from a receive
+/// that may be up to 1,230 s old.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-/// Default maximum backoff for a FIFO queue. It is short because, while a message is hidden, the queue does not deliver
-/// other messages from the same group.
+/// Default maximum backoff for a FIFO queue, where a hidden message holds up its group.
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Number of equal steps in the range of a `RetryAfter`'s jitter. The jitter lengthens the requested wait by up to a
-/// tenth, so that messages do not all become visible at the same time.
+/// Number of equal steps in the range of a `RetryAfter`'s jitter.
 const PARTS: u64 = 1_000_000;
 /// Maximum number of characters that a log line quotes from an ignored `RetryAfter`.
 const SHOWN: usize = 64;
 
-/// The options for a consumer. Durations are whole seconds.
+/// The options for a consumer, with durations in whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The ceiling of the first backoff: 1 s to `max_backoff`, 10 s by default. The ceiling doubles with each receive.
+    /// The ceiling of the first backoff, which doubles with each receive: 1 s to `max_backoff`, 10 s by default.
     pub base_backoff: Duration,
-    /// The maximum backoff: up to 43,170 s. The default is an hour or, for a FIFO queue, a minute, because a failed
-    /// message holds up the other messages of its group.
+    /// The maximum backoff: up to 43,170 s; by default, an hour or, for a FIFO queue, a minute.
     pub max_backoff: Option<Duration>,
-    /// The jitter of the backoff: `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
+    /// The jitter of the backoff: `Full` by default; `Decorrelated` is refused.
     pub jitter: Jitter,
-    /// The age at which a failed message is dead-lettered, counted from when it was sent: 60 s to 14 days. The default
-    /// is 14 days.
+    /// The age, counted from sending, at which a failed message is dead-lettered: 60 s to 14 days, the default.
     pub max_age: Duration,
-    /// The number of receives after which a failed message is dead-lettered: 1 to 1,000. `None`, the default, sets no
+    /// The number of receives after which a failed message is dead-lettered: 1 to 1,000, or `None`, the default, for no
     /// limit.
     pub max_receives: Option<u32>,
-    /// The URL of the dead-letter queue. If it is `None`, a message that gets no retry is hidden for `max_backoff`
-    /// again and again, until the queue's redrive policy moves the message or its retention period ends.
+    /// The URL of the dead-letter queue. Without one, a message that gets no retry is hidden for `max_backoff` again
+    /// and again, until the queue's redrive policy moves it or its retention period ends.
     pub dead_letter_queue_url: Option<String>,
-    /// The maximum number of records that are processed at the same time: 1 by default. The records of one FIFO group
-    /// are always processed one after another.
+    /// The maximum number of records, or FIFO groups, that are processed at the same time: 1 by default.
     pub concurrency: usize,
 }
 
@@ -64,7 +59,7 @@ impl Default for Options {
     }
 }
 
-/// Error for [`Options`] that are not valid. The message lists every mistake.
+/// Error for [`Options`] that are not valid, with a message that lists every mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct BadOptions(Vec<String>);
@@ -132,8 +127,7 @@ impl Options {
         Duration::from_secs(draw(least, ceiling))
     }
 
-    /// Returns the reason why a failed message gets no retry, or `None` if it may get one. Does not check the message's
-    /// age.
+    /// Returns the reason why a failed message gets no retry, apart from its age, or `None` if it may get one.
     fn ends(&self, message: Sent, error_type: &str) -> Option<NoRetry> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
@@ -149,8 +143,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides what happens to a message whose record failed at `now`: when the message becomes visible again, or why
-    /// it gets no retry. If a `RetryAfter` is ignored, also returns the reason.
+    /// Decides when a failed message becomes visible again, or why it gets no retry. If a `RetryAfter` is ignored, also
+    /// returns the reason.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -200,8 +194,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Returns the visibility timeout to set at `now` so that the message becomes visible at `due`: whole seconds, at
-    /// least 1.
+    /// Returns the visibility timeout to set at `now` for a message due at `due`: whole seconds, at least 1.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING
@@ -228,8 +221,7 @@ pub(crate) struct NoRetry {
     pub(crate) detail: String,
 }
 
-/// Returns the wait that a `RetryAfter` error requests, or the reason why the wait is ignored. Returns `None` for any
-/// other error.
+/// Returns the wait that a `RetryAfter` error requests, or the reason why it is ignored; `None` for any other error.
 fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, String>> {
     if simple_name(&error.error_type) != "RetryAfter" {
         return None;
@@ -329,8 +321,7 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// Returns the test cases in the file `name`, which the implementations in all languages share. Leaves out cases
-    /// with a lone surrogate, because a Rust string cannot hold one.
+    /// Returns the test cases in the file `name`, except those with a lone surrogate, which a Rust string cannot hold.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
         let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();

@@ -17,8 +17,7 @@ pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// A simulated AWS that receives the handler's calls.
 pub(crate) trait Service {
-    /// Called each time the handler is about to make a call. Returns false if the handler crashes before it makes the
-    /// call.
+    /// Called before each of the handler's calls; returns false if the handler crashes first.
     fn lives_on(&mut self) -> bool {
         true
     }
@@ -39,15 +38,13 @@ pub(crate) trait Service {
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
 
-/// The AWS account as the handler sees it. Each call is answered immediately, or never if the handler has crashed.
+/// The AWS account as the handler sees it. A call is never answered once the handler has crashed.
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
-    /// Total time that the handler has waited between its calls. The virtual clock does not move during these waits,
-    /// but they count toward the handler's deadline.
+    /// Total time that the handler has waited between its calls, while the virtual clock stood still.
     pub(crate) waited: Cell<Duration>,
-    /// True while one of the handler's calls is in progress. If this is still true afterwards, the simulation panicked
-    /// during the call, and the handler mistook the panic for a failed call.
+    /// True while one of the handler's calls is in progress; if it stays true, the simulation panicked during the call.
     pub(crate) at_work: Cell<bool>,
 }
 
@@ -106,7 +103,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends copies of messages to the retry queue. A failed call is not repeated, because SQS may have accepted its
+    /// Sends copies of messages to the retry queue, without repeating a failed call, because SQS may have accepted the
     /// copies.
     async fn send_again(
         &self,

@@ -1,5 +1,4 @@
-//! Simulated AWS: an SQS queue, an event source mapping and asynchronous invocations, on a virtual clock. This code
-//! knows nothing about the invariants or the outcomes of events.
+//! Simulated AWS: an SQS queue, an event source mapping and asynchronous invocations, on a virtual clock.
 
 use std::fmt;
 
@@ -26,8 +25,7 @@ impl Id {
         Uuid::parse_str(text).ok().map(Self)
     }
 
-    /// Appends the id to `text`, in the usual 36-character form. This is faster than `Display`, which matters because
-    /// each retry writes three ids.
+    /// Appends the id to `text` in the usual 36-character form, which is faster than `Display`.
     pub(crate) fn write(self, text: &mut String) {
         text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     }

@@ -1,10 +1,8 @@
-//! Checks the invariants of every run. The world reports each step of a run to the [`Oracle`](oracle::Oracle). The
-//! oracle checks the step with the functions in `invariants`. If a fault excuses a breach, the function takes the
-//! excuse as an argument.
+//! Checks the invariants of every run: the world reports each step to the [`Oracle`](oracle::Oracle), which applies the
+//! functions in `invariants`.
 //!
-//! `ledger` keeps the state of events, and `history` the state of messages. `parameter` parses the pauses parameter,
-//! and `pauses` keeps the pauses that a handler has read. `log` checks the handler's log. The oracle does its own
-//! arithmetic, in `handling`. It shares only one computation with the engine: the ceiling of a backoff.
+//! The oracle does its own arithmetic, in `handling`. It shares only one computation with the engine: the ceiling of a
+//! backoff.
 
 pub(crate) mod handling;
 pub(crate) mod history;
@@ -20,11 +18,11 @@ use std::time::Duration;
 
 use crate::event::EventNumber;
 
-/// The queue's visibility timeout. It applies to a message that the handler does not hide.
+/// The queue's visibility timeout, for a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// Longest visibility timeout that the handler sets for a message whose function is paused.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// Unit of visibility timeouts: SQS accepts only whole seconds, so a wait is rounded up.
+/// Unit of visibility timeouts, to which a wait is rounded up.
 const SECOND: Duration = Duration::from_secs(1);
 
 texts! {

@@ -1,9 +1,8 @@
-//! The events of a run. Their payloads contain values that JSON parsers tend to change: escapes, white space, and
-//! numbers such as `1.0`.
+//! The events of a run, with payloads that JSON parsers tend to change.
 
 use std::fmt::{self, Write};
 
-/// Number of an event in a run. Events are numbered in order of arrival, from 0.
+/// Number of an event in a run, in order of arrival from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventNumber(pub usize);
 
@@ -13,7 +12,7 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// Start of the member that pads a payload. `END` ends the member and the payload.
+/// Start of the member that pads a payload.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 

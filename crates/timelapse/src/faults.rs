@@ -32,8 +32,7 @@ struct Die {
 }
 
 impl Dice {
-    /// Creates the dice for a run that begins at `start`. Each fault has its own random number generator, so that
-    /// adding a fault does not change the draws of the others.
+    /// Creates the dice for a run that begins at `start`.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {
@@ -48,8 +47,8 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Decides at random whether the fault strikes now. If so, returns the fault's random number generator, from which
-    /// the caller can draw the details. The caller must then [note](Self::note) the strike.
+    /// Returns the fault's random number generator if the fault strikes now. The caller must then [note](Self::note)
+    /// the strike.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
@@ -74,7 +73,7 @@ impl Dice {
         strikes
     }
 
-    /// Returns how many times each fault has struck, by the fault's name. `None` if the run has no faults.
+    /// Returns how many times each fault has struck, by the fault's name; `None` if the run has no faults.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

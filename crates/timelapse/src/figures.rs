@@ -1,5 +1,4 @@
-//! The figures for a run. They are counted in [`Tallies`] during the run, and a [`Summary`] is made from them at the
-//! end.
+//! The figures for a run: [`Tallies`] counts them during the run, and a [`Summary`] presents them at its end.
 
 pub mod prices;
 
@@ -19,7 +18,7 @@ use prices::{ApiCall, CallCounts};
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log. Messages that are only moved again share one line per batch.
+    /// Number of lines in the handler's log.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -30,7 +29,7 @@ pub(crate) struct Tallies {
     retries_by_target: Vec<Vec<u32>>,
 }
 
-/// One minute of a run: the numbers of retries, deliveries and dead-letters, and the peak depth of the retry queue.
+/// Figures for one minute of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
     /// Number of re-invocations.
@@ -43,7 +42,7 @@ pub struct Minute {
     pub in_flight: u32,
     /// Peak number of visible messages, ready to be received.
     pub visible: u32,
-    /// Peak number of delayed messages. A delayed message is neither visible nor in flight.
+    /// Peak number of delayed messages.
     pub delayed: u32,
 }
 
@@ -82,10 +81,9 @@ fn index(moment: Timestamp) -> usize {
     moment.since(START).as_secs() as usize / 60
 }
 
-/// Figures for a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+/// Figures for a run: `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 ///
-/// In JSON, a summary has the members below in this order. It contains nothing that depends on the machine. Later
-/// versions may add members, but will not rename any.
+/// Later versions may add members to the JSON, but will not rename any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The scenario's seed for random numbers.
@@ -96,9 +94,7 @@ pub struct Summary {
     pub virtual_seconds: u64,
     /// Number of events that an invocation of the target handled successfully.
     pub delivered: usize,
-    /// Number of dead-lettered events, by reason. Two of the reasons do not come from the handler: `max_receive_count`
-    /// means that SQS itself moved the message to the dead-letter queue, and `expired` that SQS deleted the message
-    /// after 14 days.
+    /// Number of dead-lettered events, by reason; SQS itself causes `max_receive_count` and `expired`.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Number of events that are still waiting for a retry at the end of the run.
     pub waiting: usize,
@@ -106,59 +102,56 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the number of retries per event, among the events that arrived; `None` if no event arrived. If
-    /// faults split an event into several chains of retries, only the longest chain counts.
+    /// Percentiles of the number of retries per arrived event; `None` if no event arrived. If faults split an
+    /// event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
-    /// Percentiles of the time from the outage's end to an event's delivery, in milliseconds. Only delivered events
-    /// that arrived during the outage count. `None` if there are no such events.
+    /// Milliseconds from the outage's end to the delivery of each event that arrived during it; `None` if none was
+    /// delivered.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Peak number of messages in flight.
     pub peak_in_flight: usize,
     /// In-flight limit of the scenario's queue.
     pub in_flight_limit: usize,
-    /// Peak number of visible messages. Messages pile up if there are too few pollers, or if the in-flight limit is
-    /// reached.
+    /// Peak number of visible messages.
     pub peak_visible: usize,
-    /// Peak number of delayed messages. A delayed message is neither visible nor in flight.
+    /// Peak number of delayed messages.
     pub peak_delayed: usize,
     /// Number of moves: messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`. Such moves happen
-    /// because a handler environment cannot use another environment's share of `HIDE_UP_TO`.
+    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`.
     pub moves_with_room: u64,
     /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
     /// Compute used by the retry handler, in GB-seconds.
     pub handler_gb_seconds: f64,
-    /// Compute used by the target's retries, in GB-seconds. First invocations are not counted.
+    /// Compute used by the target's retries, in GB-seconds.
     pub target_gb_seconds: f64,
-    /// Bytes that CloudWatch Logs ingests: the lines that the handler writes, and Lambda's lines about the handler and
-    /// about the target's retries.
+    /// Bytes that CloudWatch Logs ingests about the handler and about the target's retries.
     pub log_bytes: u64,
     /// List price for the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// Figures for each target. Empty, and omitted from the JSON, if there is only one target.
+    /// Figures for each target; empty, and omitted from the JSON, if there is only one target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// Counts of the faults that struck. `None`, and omitted from the JSON, if no fault could strike.
+    /// Counts of the faults that struck; `None`, and omitted from the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
-    /// The run, minute by minute. Not part of the JSON.
+    /// The run, minute by minute.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// Number of arrived events for each number of retries: 0, 1, 2 and so on. Not part of the JSON.
+    /// Number of arrived events for each number of retries: 0, 1, 2 and so on.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
-    /// Number of events that arrived during the outage, delivered or not. Not part of the JSON.
+    /// Number of events that arrived during the outage, delivered or not.
     #[serde(skip)]
     pub events_hit: usize,
-    /// The values behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
+    /// The values behind `recovery_delay_ms`, in ascending order.
     #[serde(skip)]
     pub recovery_delays_ms: Vec<u64>,
 }
 
 impl Summary {
-    /// Computes the figures for a finished run. `struck` counts the strikes of each fault in the scenario.
+    /// Computes the figures for a finished run.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -220,7 +213,7 @@ impl Summary {
     }
 }
 
-/// Figures for one target. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+/// Figures for one target: `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TargetFigures {
     /// Name of the target.
@@ -235,26 +228,26 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of retries per event, among the events that arrived; `None` if no event arrived. If
-    /// faults split an event into several chains of retries, only the longest chain counts.
+    /// Percentiles of the number of retries per arrived event; `None` if no event arrived. If faults split an
+    /// event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
-    /// Percentiles of the time from the end of this target's outage to an event's delivery, in milliseconds. Counts
-    /// only delivered events that arrived during the outage. `None` if there are none.
+    /// Milliseconds from the end of this target's outage to the delivery of each event that arrived during it; `None`
+    /// if none was delivered.
     pub recovery_delay_ms: Option<Percentiles>,
-    /// Number of this target's retries in each minute. Not part of the JSON.
+    /// Number of this target's retries in each minute.
     #[serde(skip)]
     pub retries_by_minute: Vec<u32>,
-    /// Number of events that arrived during this target's outage, delivered or not. Not part of the JSON.
+    /// Number of events that arrived during this target's outage, delivered or not.
     #[serde(skip)]
     pub events_hit: usize,
-    /// The values behind `recovery_delay_ms`, in ascending order. Not part of the JSON.
+    /// The values behind `recovery_delay_ms`, in ascending order.
     #[serde(skip)]
     pub recovery_delays_ms: Vec<u64>,
 }
 
 impl TargetFigures {
-    /// Computes the figures for the events of some targets, which `is_counted` selects by index. Also returns the
-    /// number of arrived events with 0 retries, 1 retry, and so on.
+    /// Returns the figures for the targets that `is_counted` selects by index, and the numbers of arrived events by
+    /// number of retries.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,
@@ -307,17 +300,16 @@ fn rounded(figure: f64) -> f64 {
 /// Median, 99th percentile and maximum of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// Median: half of the values are at most `p50`.
+    /// Median of the values.
     pub p50: u64,
-    /// 99th percentile: 99 in 100 values are at most `p99`.
+    /// 99th percentile of the values.
     pub p99: u64,
     /// Maximum of the values.
     pub max: u64,
 }
 
 impl Percentiles {
-    /// Computes the percentiles by the nearest-rank method, so that each is one of the values. `None` if there are no
-    /// values.
+    /// Computes the percentiles by the nearest-rank method; `None` if there are no values.
     ///
     /// ```
     /// use comeback_timelapse::Percentiles;
@@ -332,8 +324,7 @@ impl Percentiles {
     }
 }
 
-/// Returns a percentile of the values, which must be sorted, by the nearest-rank method. Returns `None` if there are no
-/// values.
+/// Returns a percentile of the sorted values by the nearest-rank method; `None` if there are no values.
 pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }

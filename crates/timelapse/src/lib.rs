@@ -1,5 +1,4 @@
-//! Simulates retries faster than real time. SQS, Lambda and the event source mapping run on a virtual clock, and drive
-//! the retry handler's own code, `comeback_engine::Environment`.
+//! Simulates retries on a virtual clock, with the retry handler's own code, `comeback_engine::Environment`.
 //!
 //! ```
 //! use comeback_engine::{Policies, Policy, Settings};
@@ -28,7 +27,7 @@
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 //! | `live` | [`Live`]: a deployment that keeps running while somebody acts on it |
 
-/// Defines an enum with a string for each variant. The string is also the variant's documentation.
+/// Defines an enum with a string for each variant.
 macro_rules! texts {
     (
         $(#[doc = $of_enum:literal])* pub enum $name:ident;

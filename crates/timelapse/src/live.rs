@@ -1,8 +1,4 @@
-//! Simulates a deployment that keeps running: its functions and its retry handler. Each call to [`Live::run`] advances
-//! the deployment to a later time.
-//!
-//! Unlike a [`run`](crate::run), a [`Live`] deployment can be changed while it runs. Its queues, its pauses parameter
-//! and its logs are [`Surroundings`], which the caller can read and change between two calls.
+//! Simulates a deployment that keeps running, and that the caller can change between two calls of [`Live::run`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -28,17 +24,15 @@ use crate::world::batch::{IDLE, LIFE};
 
 /// Time until a poller receives a visible message.
 const POLL_DELAY: Duration = Duration::from_millis(20);
-/// The retry handler's run time for a batch. The handler makes its calls at the end of this time.
+/// The retry handler's run time for a batch.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 const BATCH_SIZE: usize = 10;
-/// Maximum event age, which `comeback attach` sets: how long Lambda keeps an event while its function has no free
-/// concurrency.
+/// Maximum event age that `comeback attach` sets in Lambda.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
-/// The parts of a deployment that are outside [`Live`]: queues, the pauses parameter and logs.
+/// The queues, the pauses parameter and the logs of a [`Live`] deployment.
 pub trait Surroundings {
-    /// Receives up to `most` messages from the retry queue, as `ReceiveMessage` does. Returns the event that a poller
-    /// passes to the handler.
+    /// Receives up to `most` messages from the retry queue, as the event that a poller passes to the handler.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
 
     /// Deletes a message from the retry queue, as `DeleteMessage` does.
@@ -59,8 +53,7 @@ pub trait Surroundings {
     /// Returns true if at least one message in the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
-    /// Returns the next time at which the retry queue changes without a call, because a message becomes visible or
-    /// expires. Returns `None` if the queue will not change.
+    /// Returns the next time at which a message in the retry queue becomes visible or expires; `None` if there is none.
     fn next_change(&self) -> Option<Timestamp>;
 
     /// Returns the number of in-flight messages in the retry queue.
@@ -69,7 +62,7 @@ pub trait Surroundings {
     /// Returns the value of the pauses parameter; `None` if the parameter does not exist.
     fn pauses(&mut self, now: Timestamp) -> Option<String>;
 
-    /// Called when a function writes a line to its log. For the handler, `function` is empty.
+    /// Called when a function writes a line to its log; `function` is empty for the handler.
     fn log(&mut self, at: Timestamp, function: &str, stream: &str, line: String);
 
     /// Called after the handler has finished a batch.
@@ -81,7 +74,7 @@ pub trait Surroundings {
 pub struct LiveFunction {
     /// ARN of the function, without a qualifier.
     pub arn: String,
-    /// Mean number of events per hour. The events arrive at random times.
+    /// Mean number of events per hour, at random times.
     pub events_per_hour: f64,
     /// Returns the payload of the event with the given number.
     pub payload: fn(u64) -> String,
@@ -98,8 +91,7 @@ pub enum Defect {
     Down(TargetError),
     /// Invocations whose payload contains this string fail with this error.
     Bug(&'static str, TargetError),
-    /// At most this many invocations run at a time, and each takes this long. If an event arrives while the maximum
-    /// number of invocations is running, the function never runs for this event.
+    /// At most this many invocations run at a time, and each takes this long.
     Throttled(usize, Duration),
 }
 
@@ -135,8 +127,7 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// The function never ran for the event: no concurrency became available before the event exceeded its maximum age,
-    /// so Lambda discarded it.
+    /// The function never ran, because it had no free concurrency before the event reached its maximum age.
     NotRun,
 }
 
@@ -155,8 +146,7 @@ struct LiveEnvironment {
     idle_since: Timestamp,
 }
 
-/// A running deployment: the target functions, the retry handler, and the event source mapping that invokes the
-/// handler.
+/// A running deployment: the target functions, the retry handler and its event source mapping.
 #[derive(Debug)]
 pub struct Live {
     now: Timestamp,
@@ -165,8 +155,7 @@ pub struct Live {
     invocations: Slab<Invocation>,
     batches: Slab<Batch>,
     idle: Vec<LiveEnvironment>,
-    /// The policies that new environments of the handler start with. `None` while the handler refuses its settings and
-    /// does not start.
+    /// The policies for new environments of the handler; `None` while it refuses its settings.
     policies: Option<Arc<Policies>>,
     poll_planned: bool,
     arrivals: Xoshiro256PlusPlus,
@@ -174,7 +163,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts a deployment at `now`. The same seed, functions and calls always produce the same run.
+    /// Starts a deployment at `now`; the same seed, functions and calls always produce the same run.
     pub fn new(seed: u64, now: Timestamp, functions: Vec<LiveFunction>) -> Self {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(seed);
         let function = |is: LiveFunction| {
@@ -207,15 +196,14 @@ impl Live {
         self.functions[function].is.defect = defect;
     }
 
-    /// Changes the handler's environment variables. From now on, Lambda starts new environments with these policies.
-    /// With `None`, the handler refuses its settings and does not start.
+    /// Changes the handler's environment variables to these policies; with `None`, the handler does not start.
     pub fn set_policies(&mut self, policies: Option<Arc<Policies>>) {
         self.policies = policies;
         self.idle.clear();
     }
 
-    /// Adds an asynchronous invocation by a caller other than the handler. Lambda has already accepted the invocation
-    /// under this request id. Does nothing if the deployment does not contain the function, or if the id is not a UUID.
+    /// Adds an asynchronous invocation that Lambda accepted from another caller under this request id. Does nothing if
+    /// the function is not in the deployment, or if the id is not a UUID.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
         if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
             self.start(function, payload, request_id);
@@ -331,7 +319,7 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Takes an idle environment of the handler, or starts one. Returns `None` if the handler does not start.
+    /// Takes an idle environment of the handler, or starts one; `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
         self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);

@@ -9,11 +9,9 @@ use comeback_engine::{Policies, Timestamp};
 
 use crate::aws::queue::Depth;
 
-/// The simulated operators in one run. The run calls [`act`](Self::act) once at its start. Each call returns the time
-/// of the next call.
+/// The simulated operators in one run, who first act at its start.
 pub trait Operators {
-    /// Performs the operators' actions at the current virtual time. Returns the time of the next action; `None` if the
-    /// operators are done.
+    /// Acts at the current virtual time, and returns the time of the next call; `None` if the operators are done.
     fn act(&mut self) -> Option<Timestamp>;
 }
 
@@ -25,8 +23,8 @@ pub trait OperatedDeployment {
     /// The policies that a handler environment uses if it starts now.
     fn policies(&self) -> Arc<Policies>;
 
-    /// Removes and returns the lines that the handler has logged since the previous call, each with its time. The first
-    /// call returns no lines, because the run keeps log lines only from then on.
+    /// Removes and returns the handler's log lines since the previous call, each with its time. The first call returns
+    /// none.
     fn take_log(&self) -> Vec<(Timestamp, String)>;
 
     /// Number of messages in the retry queue, by state.
@@ -35,7 +33,7 @@ pub trait OperatedDeployment {
     /// Replaces the value of the pauses parameter.
     fn write_pauses(&self, text: &str);
 
-    /// Recalls a message: replaces its visibility timeout with `timeout`, counted from now.
+    /// Replaces a message's visibility timeout with `timeout`, counted from now.
     ///
     /// # Errors
     ///
@@ -43,25 +41,23 @@ pub trait OperatedDeployment {
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
 
     /// Ends the run as a violation of [`WorkingCommands`](crate::Invariant::WorkingCommands). Must not be called if a
-    /// fault or another operator explains why the command failed.
+    /// fault or another operator explains the failure.
     fn command_failed(&self, what: String);
 }
 
 /// Tasks for a run's operators, as set by the arguments of `comeback simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
-    /// Time of the operators' `comeback retry`, counted from the run's start, and the duration over which the command
-    /// spreads the retries. `None` if the operators do not run this command.
+    /// Time of the operators' `comeback retry`, from the run's start, and its `--within`; `None` if they run none.
     pub retry_now: Option<(Duration, Duration)>,
-    /// Seed for the random commands that the operators issue, and the length of the simulated run. `None` if the
-    /// operators issue no random commands.
+    /// Seed for the operators' random commands, and the length of the run; `None` if they run none.
     pub chaos: Option<(u64, Duration)>,
 }
 
 type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync;
 
-/// Creates the operators for each run of a [`Scenario`](crate::Scenario). If two runs have the same policies, their
-/// operators must act in the same way.
+/// Creates the operators for each run of a [`Scenario`](crate::Scenario). Under the same policies, the operators must
+/// act in the same way.
 #[derive(Clone)]
 pub struct MakeOperators(Arc<Make>);
 

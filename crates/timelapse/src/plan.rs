@@ -19,8 +19,7 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// Result of planning: every policy in the grid of candidates, with its figures, and the cheapest policy that meets the
-/// goal.
+/// Result of planning: every policy in the grid, and the cheapest that meets the goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The outage to recover from, and the time allowed for the recovery.
@@ -31,9 +30,7 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// The default policy, with its figures.
     pub defaults: Candidate,
-    /// The unbeaten policies among those that lose nothing, fastest first. A policy beats another if none of its
-    /// figures (the 99th percentile of recovery, the retries and the price) is higher, and at least one figure is
-    /// lower.
+    /// The policies that lose nothing and are Pareto-optimal in recovery, retries and price, fastest first.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
     pub grid: Vec<Candidate>,
@@ -52,20 +49,15 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// Events reach `MAX_AGE` before the outage ends. [`Limit::policy`] dead-letters the fewest events for this reason,
-    /// of all policies that are not too slow.
+    /// Events reach `MAX_AGE` before the outage ends.
     MaxAge,
-    /// `MAX_RETRIES` ends the retries before the outage ends. [`Limit::policy`] is chosen in the same way as for
-    /// [`MaxAge`](Self::MaxAge).
+    /// `MAX_RETRIES` ends the retries before the outage ends.
     MaxRetries,
-    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. Of the policies with this problem,
-    /// [`Limit::policy`] needs the lowest value.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows.
     Throughput,
-    /// The target has too little capacity for the outage's events, even with the best waits. [`Limit::policy`] is the
-    /// policy with the fastest recovery.
+    /// The target has too little capacity for the outage's events, even with the best waits.
     Capacity,
-    /// Under every policy, the waits are too long to meet the goal: each wait lasts at least a second, and invocations
-    /// take time too. [`Limit::policy`] is the policy with the fastest recovery.
+    /// Under every policy, the waits are too long to meet the goal.
     Waits,
 }
 
@@ -86,9 +78,8 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Rehearses every policy in the grid, on all cores. The grid varies `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`.
-    /// All other settings come from `settings`. `progress` is called after each rehearsal. The same goal and settings
-    /// produce the same plan on any number of cores.
+    /// Rehearses every policy in the grid on all cores, and calls `progress` after each. The grid varies
+    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`; the other settings come from `settings`.
     ///
     /// # Errors
     ///
@@ -142,8 +133,7 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the policies for [`Plan::unbeaten`]. Of several policies with equal figures, keeps only the one with the
-/// shortest cap.
+/// Returns the policies for [`Plan::unbeaten`]; of those with equal figures, only the one with the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -161,8 +151,7 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// Returns the reasons why policies that are fast enough do not meet the goal. If no policy is fast enough, returns
-/// the reason why none is faster.
+/// Returns the reasons why policies that are fast enough miss the goal, or why none is fast enough.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {
@@ -198,7 +187,7 @@ fn beats(one: &Candidate, other: &Candidate) -> bool {
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
 }
 
-/// Returns the figures by which candidates are compared: recovery time, retries and price. Lower figures are better.
+/// Returns the figures by which candidates are compared; lower is better.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }

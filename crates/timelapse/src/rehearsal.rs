@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
 
-/// A call that the handler made. In JSON, `operation` names the API operation.
+/// A call that the handler made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "operation")]
 pub enum Call {
@@ -23,7 +23,7 @@ pub enum Call {
     /// Invokes a target function asynchronously.
     #[serde(rename = "lambda:Invoke")]
     Invoke {
-        /// The request's `FunctionName` parameter: the ARN of the function to invoke.
+        /// The request's `FunctionName`: the ARN of the function to invoke.
         function_name: String,
         /// The payload as a string, because not every JSON parser preserves values such as `1E400` or repeated keys.
         payload: String,
@@ -37,7 +37,7 @@ pub enum Call {
     /// Moves messages by sending them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
-        /// One copy of each moved message. The bodies are omitted, because moving a message does not change its body.
+        /// One copy of each moved message, without its body.
         copies: Vec<SentAgain>,
     },
 }
@@ -60,7 +60,7 @@ pub struct SentMessage {
     pub body: String,
 }
 
-/// The copy of a moved message. The handler sends the copy to the retry queue with a delay.
+/// The copy of a moved message, sent to the retry queue with a delay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentAgain {
     /// The SQS id of the moved message, which this copy replaces.
@@ -71,7 +71,7 @@ pub struct SentAgain {
     pub comeback: String,
 }
 
-/// Result of a rehearsal: the handler's report on a batch, and the handler's calls in order.
+/// The handler's report on a rehearsed batch, and its calls.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
     /// The handler's report, with the outcome of each message.
@@ -80,8 +80,7 @@ pub struct Rehearsal<'a> {
     pub calls: Vec<Call>,
 }
 
-/// Passes a batch to a new handler environment at `now`. No message is in flight, no function is paused, and AWS
-/// accepts every call.
+/// Handles a batch at `now`, with no message in flight, no function paused, and every AWS call accepted.
 pub fn rehearse<'a>(batch: &'a BatchEvent, policies: &Policies, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
     let mut environment = Environment::new(policies.clone());

@@ -18,45 +18,38 @@ use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// Accepted range for the waits that a target may request. The maximum is SQS's longest retention period.
+/// Accepted range for the waits that a target may request, up to SQS's longest retention period.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Largest payload, in bytes. An invocation record contains up to 2 KiB in addition to the payload. Lambda drops a
-/// record that is larger than 1 MiB, which is SQS's limit.
+/// Largest payload, in bytes: SQS's limit of 1 MiB, less up to 2 KiB for the rest of the invocation record.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a 24-hour
-/// run with 1,000 events. Their target is down for the first 3 hours.
+/// Everything that determines a run, except the policies; by default, the scenario of `comeback simulate`.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Seed for all random numbers.
     pub seed: u64,
     /// The target functions that receive the events; at least one.
     pub targets: Vec<SimulatedTarget>,
-    /// Number of events; 1 to 10,000,000. Each event is sent to one target.
+    /// Number of events; 1 to 10,000,000.
     pub events: usize,
     /// Events arrive at random times during this first part of the run.
     pub arrival_spread: Duration,
-    /// Duration of the outage, counted from the start of the run. Every invocation that begins during the outage fails.
-    /// This outage does not apply to a target that has its own.
+    /// Duration of the outage, counted from the run's start, for targets that have none of their own.
     pub outage: Duration,
     /// Probability that an invocation fails while the target is up, from 0 to 1.
     pub failure_rate: f64,
     /// Fraction of all events that fail on every invocation, from 0 to 1.
     pub poison: f64,
-    /// Length of each phase if the target alternates between down and up during its outage; at least a minute. `None`
-    /// if the target stays down.
+    /// Length of each down or up phase during the outage, at least a minute; `None` if the target stays down.
     pub flapping: Option<Duration>,
-    /// Time after which an invocation times out if the target is down; at most 15 minutes. `None` if invocations do not
-    /// hang.
+    /// Time after which an invocation times out while the target is down, at most 15 minutes; `None` if none hangs.
     pub hang: Option<Duration>,
-    /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000). Invocations beyond the
-    /// capacity fail. `None` means that the capacity is unlimited.
+    /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000); `None` if unlimited.
     pub capacity: Option<f64>,
-    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days. `None` if
-    /// the target requests no wait.
+    /// Wait that the target requests with `RetryAfter` on each failure: whole seconds, at most 14 days; `None` if none.
     pub retry_after: Option<Duration>,
-    /// Minimum size of a payload, in bytes; at most 1,046,528. Without padding, a payload is about 100 bytes long.
+    /// Minimum size of a payload, in bytes; at most 1,046,528.
     pub payload_size: usize,
     /// Run time of an invocation of the target, whether or not it fails; at most 15 minutes.
     pub run_time: Duration,
@@ -64,8 +57,7 @@ pub struct Scenario {
     pub duration: Duration,
     /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
-    /// The retry handler's run time for a batch; at most its timeout of 60 s. The handler's calls reach AWS at the end
-    /// of the run time.
+    /// The retry handler's run time for a batch, before its calls reach AWS; at most its timeout of 60 s.
     pub handler_run_time: Duration,
     /// Time until a poller receives a visible message; at most 20 s, the length of a long poll.
     pub poll_delay: Duration,
@@ -73,7 +65,7 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// Faults to inject, besides the target's failures.
     pub faults: Faults,
-    /// Operators who act during the run. With `None`, the handler does not read the pauses parameter.
+    /// Operators who act during the run; with `None`, the handler does not read the pauses parameter.
     pub operators: Option<MakeOperators>,
 }
 
@@ -137,7 +129,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. Fails with one error for each invalid setting.
+    /// Checks every setting; fails with one error for each invalid setting.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {
@@ -248,7 +240,7 @@ impl Scenario {
         self.targets.iter().map(SimulatedTarget::arn).collect::<Vec<_>>().join(",")
     }
 
-    /// Draws the index of an event's target. The draw depends only on the seed and the event's number.
+    /// Draws the index of an event's target from the seed and the event's number.
     pub(crate) fn target_of(&self, event: EventNumber) -> usize {
         if self.targets.len() == 1 {
             return 0;

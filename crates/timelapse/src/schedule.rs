@@ -1,4 +1,4 @@
-//! Schedules: the retries of events whose target fails every time. [`comeback_engine::decide()`] computes every wait.
+//! Schedules: the retries of events whose target fails every time.
 
 pub(crate) mod in_flight;
 
@@ -21,8 +21,7 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events that a [`Schedule`] follows. If events are retried often, fewer are followed, so that there
-/// are about [`RETRIES_IN_ALL`] retries in total.
+/// Default number of events that a [`Schedule`] follows, unless they make more than about [`RETRIES_IN_ALL`] retries.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;
@@ -38,8 +37,7 @@ pub struct Schedule {
     pub retries_made: RetriesMade,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures for each retry, starting with the first. The number of entries is the highest number of retries for any
-    /// event.
+    /// Figures for each retry, from the first to the last of any event.
     pub retries: Vec<ScheduledRetry>,
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
@@ -58,9 +56,9 @@ pub struct RetriesMade {
     pub mean: f64,
     /// Lowest number of retries for any event.
     pub min: usize,
-    /// 5th percentile: 5 in 100 events are retried at most this many times.
+    /// 5th percentile of the events' numbers of retries.
     pub p5: usize,
-    /// 95th percentile: 95 in 100 events are retried at most this many times.
+    /// 95th percentile of the events' numbers of retries.
     pub p95: usize,
     /// Highest number of retries for any event.
     pub max: usize,
@@ -71,10 +69,9 @@ pub struct RetriesMade {
 pub struct ScheduledRetry {
     /// Number of the retry, *n*; 1 for the first.
     pub retry: u64,
-    /// Ceiling of the wait before this retry, in seconds. `None` under decorrelated jitter, which has a cap but no
-    /// ceilings.
+    /// Ceiling of the wait before this retry, in seconds; `None` under decorrelated jitter.
     pub ceiling_seconds: Option<u64>,
-    /// Number of events that were retried at least *n* times. The two spreads below cover these events.
+    /// Number of events that were retried at least *n* times.
     pub events: usize,
     /// Time from the previous failure to this retry, in whole seconds.
     pub wait_seconds: Spread,
@@ -87,15 +84,15 @@ pub struct ScheduledRetry {
 pub struct Spread {
     /// Mean of the values.
     pub mean: f64,
-    /// 5th percentile: 5 in 100 values are at most `p5`.
+    /// 5th percentile of the values.
     pub p5: u32,
-    /// 95th percentile: 95 in 100 values are at most `p95`.
+    /// 95th percentile of the values.
     pub p95: u32,
 }
 
 impl Schedule {
-    /// Computes the schedule of retries under a policy by simulating this many events (1 to [`MAX_EVENTS`]), each until
-    /// it is dead-lettered. `progress` is called after each event. The figures do not depend on the number of threads.
+    /// Simulates this many events (1 to [`MAX_EVENTS`]) under a policy until they are dead-lettered, and calls
+    /// `progress` after each.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -190,8 +187,7 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// The time of one retry, in seconds. In this simulation, time passes only while a message waits, and every wait is a
-/// whole number of seconds.
+/// The time of one retry, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.
@@ -201,8 +197,7 @@ struct Made {
 }
 
 impl Chain {
-    /// Simulates the retries of one event that fails every time, until it is dead-lettered. Time passes only while the
-    /// event's messages are hidden.
+    /// Simulates the retries of one event that fails every time, until it is dead-lettered.
     fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
@@ -228,8 +223,8 @@ impl Chain {
     }
 }
 
-/// Advances `now` past the message's waits, and returns the retry's payload. Fails with the reason if the event is
-/// dead-lettered instead.
+/// Advances `now` past the message's waits, and returns the retry's payload, or the reason if the event is
+/// dead-lettered.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,

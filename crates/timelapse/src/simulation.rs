@@ -23,7 +23,7 @@ const OCCURRENCES_PER_CLOCK: u64 = 4_096;
 /// Reasons why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The scenario has invalid settings. Contains one error for each of them.
+    /// The scenario has invalid settings; contains one error for each.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
     /// The run broke an invariant.
@@ -40,19 +40,16 @@ pub enum RunError {
         /// The event that had too many copies or retries; `None` if the run exceeded only the limit for all events
         /// together.
         event: Option<EventNumber>,
-        /// The limit that the run exceeded: the maximum number of copies or retries, for one event or for all events
-        /// together.
+        /// The maximum number of copies or retries that the run exceeded, for one event or for all events.
         most: u64,
         /// Virtual time from the start of the run to the moment at which it exceeded the limit in `most`.
         at: Duration,
     },
 }
 
-/// Simulates a scenario under these policies. The run ends when the scenario's duration is over, or at the first broken
-/// [`Invariant`](crate::Invariant).
+/// Simulates a scenario under these policies until its duration is over or an invariant breaks.
 ///
-/// If the run breaks an invariant, it is simulated a second time to record the history in the [`Violation`]. The
-/// watcher sees only the first run.
+/// If an invariant breaks, the run is repeated to record its history, without calls to the watcher.
 ///
 /// # Errors
 ///
@@ -62,8 +59,7 @@ pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) 
     run_changing(scenario, policies, &[], watcher)
 }
 
-/// Simulates a scenario as [`run`] does, but with policies that change while events wait. The changes take effect in
-/// the given order.
+/// Simulates a scenario as [`run`] does, with policy changes that take effect in the given order.
 ///
 /// # Errors
 ///
@@ -85,8 +81,7 @@ pub fn run_changing(
     })
 }
 
-/// Simulates the scenario once. If an invariant is broken, the returned [`Violation`] has an empty history and an empty
-/// trace.
+/// Simulates the scenario once, without recording a violation's history and trace.
 fn simulate(
     scenario: &Scenario,
     policies: &Policies,
@@ -142,8 +137,7 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
     }
 }
 
-/// Passes one batch to the real retry handler. The simulated handler makes all its calls at the end of its run time,
-/// and makes no calls after its deadline.
+/// Passes one batch to the real retry handler.
 fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
     let handler = &mut batch.environment.handler;
     let event = batch.struck.take();
@@ -173,8 +167,7 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Returns true if the handler never reached the point of its planned crash. A handler that makes no calls does not
-/// crash. A crash between calls needs at least two calls, and a crash after a move needs a move.
+/// Returns true if the handler never reached the point of its planned crash.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.current_batch().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

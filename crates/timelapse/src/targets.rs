@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-/// A target function in a run. All functions are in one account and region.
+/// A target function in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedTarget {
     /// Name of the function.
     pub name: String,
     /// This function's share of the events, relative to the shares of the other functions; more than 0.
     pub share: f64,
-    /// Duration of this function's outage, counted from the start of the run. Every invocation that begins during the
-    /// outage fails. `None` means that the scenario's outage applies to this function.
+    /// Duration of this function's outage, counted from the run's start; `None` if the scenario's outage applies.
     pub outage: Option<Duration>,
 }
 

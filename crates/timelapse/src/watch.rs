@@ -1,4 +1,4 @@
-//! Observers of a run: the [`Watcher`] trait, the [`Trace`] of a run, and the [`Violation`] of an invariant.
+//! The observers of a run: [`Watcher`], [`Trace`] and [`Violation`].
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -12,13 +12,12 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Observes what happens in a run. Times are measured from the start of the run. The watcher `()` ignores everything.
+/// Observes what happens in a run, at times measured from its start.
 pub trait Watcher {
     /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}
 
-    /// Called when an invocation of the target ends. `attempt` is 0 for an event's first invocation. `error` is `None`
-    /// if the invocation succeeded.
+    /// Called when an invocation of the target ends: `attempt` is 0 for the first, and `error` is `None` on success.
     fn invoked(&mut self, _at: Duration, _event: EventNumber, _attempt: u64, _error: Option<TargetError>) {}
 
     /// Called after the handler has decided what to do with a message, and has done it.
@@ -60,7 +59,7 @@ pub struct Trace {
     recording: Option<Recording>,
 }
 
-/// The part of a trace that explains a [`Violation`]. It is recorded when the scenario is run a second time.
+/// The part of a trace that explains a [`Violation`], recorded in the second run.
 #[derive(Clone, Debug, Default)]
 struct Recording {
     event: Option<EventNumber>,
@@ -133,12 +132,12 @@ pub(crate) fn elapsed(time: Duration) -> String {
 
 const SHOWN_LINES: usize = 40;
 
-/// A broken invariant, and the history that led to it. The run stopped when the invariant broke.
+/// A broken invariant, and the history that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The broken invariant.
     pub invariant: Invariant,
-    /// The scenario's seed for random numbers. A run of the same scenario and policy breaks the invariant again.
+    /// Seed with which the same scenario and policies break the invariant again.
     pub seed: u64,
     /// Time at which the invariant was broken, counted from the run's start.
     pub at: Duration,
@@ -146,7 +145,7 @@ pub struct Violation {
     pub event: Option<EventNumber>,
     /// Description of what was wrong.
     pub detail: String,
-    /// Everything that happened to the event, one line for each step. Empty if no single event broke the invariant.
+    /// Everything that happened to the event, one line for each step; empty if `event` is `None`.
     pub history: String,
     /// The last lines of the run's trace.
     pub trace: String,

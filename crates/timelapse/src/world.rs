@@ -1,5 +1,4 @@
-//! The simulated AWS account, and the effect of each [`Occurrence`] on it. The clock moves only from one occurrence to
-//! the next.
+//! The simulated AWS account, and the effect of each [`Occurrence`] on it.
 
 pub(crate) mod batch;
 mod calls;
@@ -33,7 +32,7 @@ use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
 
-/// A scheduled step in a run. It has no effect if the state that it refers to has changed before the step is due.
+/// A scheduled step in a run, without effect if the state that it refers to has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Occurrence {
     Arrival,
@@ -47,8 +46,7 @@ pub(crate) enum Occurrence {
     HandlerTimesOut(usize),
     /// A fault makes a hidden message visible early, unless the message has a newer receipt handle than this one.
     AppearsEarly(ReceiptHandle),
-    /// A fault ends a message's retention period early. The simulated queue returned this handle when the message was
-    /// sent.
+    /// A fault ends the retention period of the message with this handle early.
     ExpiresEarly(ReceiptHandle),
     OperatorsAct,
 }
@@ -74,14 +72,13 @@ pub(crate) struct World {
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
-    /// The stack's policy. Only its queue-wide settings are used, because they never change during a run.
+    /// The stack's policy, used only for its queue-wide settings.
     policy: Policy,
     /// Arrival times of the events that have not arrived yet, earliest last.
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Generates ids for the copies of moved messages. It is separate from `message_ids`, so that moves do not change
-    /// the ids of other messages.
+    /// Generates ids for the copies of moved messages, so that moves do not change the ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -125,15 +122,14 @@ impl World {
         world
     }
 
-    /// Advances the clock to the next occurrence, and returns that occurrence. Returns `None` once the run is over.
+    /// Advances the clock to the next occurrence, and returns that occurrence; `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Occurrence> {
         let (now, occurrence) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(occurrence)
     }
 
-    /// Processes an occurrence, which is a scheduled step in the run. If the handler must now make its calls for a
-    /// batch, returns that batch.
+    /// Processes an occurrence, and returns the batch for which the handler must now make its calls, if any.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),
@@ -159,8 +155,7 @@ impl World {
         self.now = now;
     }
 
-    /// Records the messages that the queue has removed, schedules the next poll if one is needed, and checks the queue.
-    /// Called after each step in the run.
+    /// After each step, records removed messages, schedules the next poll if one is needed, and checks the queue.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -219,8 +214,7 @@ impl World {
         invocation
     }
 
-    /// Returns true if an invocation fails although its function is up. The draws depend only on the seed, the event
-    /// and the attempt, so every policy gets the same draws.
+    /// Returns true if an invocation fails although its function is up; every policy gets the same draws.
     fn is_flaky(&self, Attempt { event, number, .. }: Attempt) -> bool {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -347,7 +341,7 @@ impl World {
         batch
     }
 
-    /// Ends a batch whose handler crashed. SQS deletes none of the batch's messages.
+    /// Ends a batch whose handler crashed, and keeps all its messages.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
         self.current_batch = None;
@@ -356,7 +350,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// Acts as the event source mapping: deletes the messages that the handler did not report as failed.
+    /// Deletes the messages that the handler did not report as failed, as the event source mapping does.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.current_batch = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
@@ -398,7 +392,7 @@ impl World {
     }
 }
 
-/// The number of messages in flight in the retry queue, counted once a minute. SQS's own count may be a minute old.
+/// Counts of the messages in flight, taken once a minute because SQS's own count may be a minute old.
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,

@@ -1,4 +1,4 @@
-//! An example target for Comeback to retry. Each event says how the function should fail.
+//! An example target that fails as each event asks.
 //!
 //! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` fails every invocation; `"error_type"`
 //! and `"error_message"` set the error. Any other event succeeds. While the environment variable `FAIL_WITH` names an
@@ -32,8 +32,7 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// Converts a failure into the error that Lambda writes to the invocation record. Comeback checks the error's type
-/// against `NON_RETRYABLE_ERRORS`.
+/// Converts a failure into the error that Lambda writes to the invocation record.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
@@ -54,8 +53,7 @@ struct Failure {
     error_message: String,
 }
 
-/// Fails with the error in `fail_with`, the value of the variable `FAIL_WITH`, whatever the event requests. The
-/// format is `TYPE` or `TYPE: MESSAGE`. Succeeds if the variable is unset or empty.
+/// Fails with `fail_with`, the value of `FAIL_WITH` (`TYPE` or `TYPE: MESSAGE`), unless it is unset or empty.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
@@ -63,8 +61,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Reads from a payload how the invocation should fail. If the payload is not a JSON object, the invocation
-    /// succeeds.
+    /// Reads from a payload how the invocation should fail, if at all.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -75,8 +72,7 @@ impl Wish {
         })
     }
 
-    /// Fails if the event asks this attempt to fail. `attempt` is 0 on the first invocation, so it equals the number of
-    /// earlier failures.
+    /// Fails if the event asks this attempt to fail; `attempt` is the number of earlier failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

@@ -42,7 +42,7 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// Builds the clients. `pauses` is the name of the SSM parameter that holds the pauses.
+    /// Builds the clients; `pauses` is the name of the pauses parameter.
     ///
     /// # Errors
     ///
@@ -78,9 +78,8 @@ impl Aws {
         }
     }
 
-    /// Creates the account through which the handler calls AWS for one batch. The calls that hide messages come
-    /// first, and must start in the first half of the time until `invokes_end`. The other half is left for `Invoke`
-    /// calls; the handler stops waiting for them at `invokes_end`.
+    /// Creates the account through which the handler calls AWS for one batch. At `invokes_end`, the handler stops
+    /// waiting for `Invoke` calls.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -108,8 +107,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Deadline for starting to hide messages before the `Invoke` calls. `None` once that has started, or if no time
-    /// is left for an `Invoke`.
+    /// Deadline for starting to hide messages before the `Invoke` calls; `None` once that has started, or if no time is
+    /// left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,

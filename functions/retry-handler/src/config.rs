@@ -1,22 +1,21 @@
-//! The handler's configuration, from environment variables. Only this file reads the environment.
+//! The handler's configuration, from environment variables.
 
 use comeback_engine::{Policies, QueueArn, Setting};
 
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine parses the variables that define policies, and this file parses all others.
+/// The handler's configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
     pub(crate) dead_letter_queue_url: String,
-    /// URL of the retry queue. If `None`, each batch's own queue is the retry queue.
+    /// URL of the retry queue; if `None`, each batch's own queue is the retry queue.
     pub(crate) retry_queue_url: Option<String>,
-    /// Name of the SSM parameter that holds the pauses. If `None`, nothing is ever paused.
+    /// Name of the SSM parameter that holds the pauses; if `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK, such as the region. The handler passes them to the SDK, which does not read the
-    /// environment.
+    /// Settings for the AWS SDK, which does not read the environment itself.
     pub(crate) aws: SdkSettings,
 }
 
@@ -47,7 +46,7 @@ impl Config {
         }
     }
 
-    /// Reads the configuration from the variables that `lookup` returns. Fails with one message for each refused
+    /// Reads the configuration from the variables that `lookup` returns; fails with one message for each refused
     /// variable.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
@@ -83,8 +82,7 @@ impl Config {
     }
 }
 
-/// An SQS queue, identified by account and name. The region is omitted, because the handler can send only to queues in
-/// its own region.
+/// An SQS queue in the handler's own region, identified by account and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueId {
     account: String,
@@ -92,7 +90,7 @@ pub(crate) struct QueueId {
 }
 
 impl QueueId {
-    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`. Returns `None` for any other form.
+    /// Parses a queue URL of the form `https://HOST/ACCOUNT/NAME`.
     pub(crate) fn from_url(url: &str) -> Option<Self> {
         let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
         match path.split('/').collect::<Vec<_>>().as_slice() {
@@ -238,8 +236,7 @@ mod tests {
         }
     }
 
-    /// The handler and the CDK construct in `infra` refuse the same settings in the same words. Both are tested against
-    /// the same file.
+    /// The CDK construct in `infra` refuses the same settings in the same words, and is tested against the same file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -1,4 +1,4 @@
-//! The Lambda handler: parses the batch in Lambda's event, passes the batch to the engine, and returns the response.
+//! The Lambda handler: from Lambda's event to its response.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -56,11 +56,10 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. The handler must not run
-    /// for longer, because the messages that it hides before `Invoke` calls must stay hidden until it has ended.
+    /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. After that, messages hidden
+    /// before `Invoke` calls may become visible.
     ///
-    /// A deadline that is more than a day before or after `now` is ignored: `cargo lambda watch` passes a deadline in
-    /// 1970.
+    /// An implausible deadline is ignored: `cargo lambda watch` passes one in 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);
@@ -71,8 +70,7 @@ impl Handler {
         HANDLER_TIMEOUT
     }
 
-    /// Handles a batch from the retry queue. Returns the messages that SQS must keep. `left` is the time left until the
-    /// function's timeout.
+    /// Handles a batch from the retry queue, and returns the messages that SQS must keep.
     async fn batch(&self, batch: BatchEvent, now: Timestamp, left: Duration) -> SqsBatchResponse {
         let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,
@@ -97,8 +95,8 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// Returns the URL of the queue that the batch came from. If `arn` is `None`, this is the configured retry queue.
-    /// Fails if the queue is unknown or cannot be the retry queue.
+    /// Returns the URL of the queue that the batch came from, or of the configured retry queue if `arn` is `None`.
+    /// Fails if the queue cannot be the retry queue.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(QueueId::of);

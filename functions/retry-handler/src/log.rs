@@ -7,8 +7,8 @@ use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Paus
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging JSON lines with a timestamp, whatever the function's log format is. (lambda_runtime's own subscriber
-/// follows that format and omits the timestamp.)
+/// Starts logging JSON lines with a timestamp, whatever the function's log format is, unlike lambda_runtime's
+/// subscriber.
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
@@ -19,8 +19,7 @@ pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// Returns the text to log for a panic. Comeback's own panic messages begin with `BUG: ` and are logged in full. The
-/// message of any other panic is omitted, because it may quote the event.
+/// Returns the text to log for a panic, without a message that may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -42,8 +41,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, so that the lines
-/// are not lost if the function times out.
+/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, or a timeout loses
+/// the lines.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -57,8 +56,7 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs the outcome of a batch, with a line for each message. Messages that were only moved again share one line,
-/// which gives their number.
+/// Logs the outcome of a batch: a line for each message, but one for all that were only moved again.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -137,8 +135,7 @@ fn level(problem: Option<&CallFailure>) -> Level {
     }
 }
 
-/// Logs an event at a level that is known only at run time. `tracing` requires a constant level, so there is one arm
-/// for each level.
+/// Logs an event at a level that is known only at run time; `tracing` requires a constant level.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
         match $level {
@@ -158,8 +155,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// Logs that the pauses could not be read. The level is ERROR, because messages accumulate until the handler can read
-/// the pauses.
+/// Logs at level ERROR that the pauses could not be read, because messages accumulate until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
@@ -248,8 +244,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Returns a message that reports that the function failed at `time`, and the event in that message. The message is
-    /// leaked, so that the event is `'static`.
+    /// Returns a leaked message that reports the function's failure at `time`, and the event in it.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),

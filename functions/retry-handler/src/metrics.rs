@@ -1,12 +1,12 @@
-//! Metrics in CloudWatch's embedded metric format: CloudWatch extracts them from log lines.
+//! Metrics in CloudWatch's embedded metric format, which CloudWatch extracts from log lines.
 
 use std::collections::BTreeMap;
 
 use comeback_engine::{BatchReport, Location, Outcome, Policy, RETENTION, Timestamp, What};
 use serde_json::{Value, json};
 
-/// Maximum number of values that a line may have for one metric. CloudWatch ignores a line with more values. Source:
-/// "Specification: Embedded metric format", Amazon CloudWatch User Guide.
+/// Maximum number of values that a line may have for one metric. Source: "Specification: Embedded metric format",
+/// Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
@@ -20,8 +20,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Returns the log lines that report a batch's metrics to CloudWatch. `now` is the time when the batch started.
-    /// Returns no lines if there is nothing to count.
+    /// Returns the log lines that report a batch's metrics to CloudWatch; `now` is the batch's start.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -46,8 +45,8 @@ struct Counted {
 }
 
 impl Group {
-    /// Returns the group of metrics that an outcome is counted in. The group's target is an entry of
-    /// `TARGET_FUNCTIONS`, never a string from the message: metrics cost money, so messages must not create new ones.
+    /// Returns the group of metrics that an outcome is counted in. Its target is an entry of `TARGET_FUNCTIONS`, so
+    /// messages cannot create new metrics, which cost money.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -97,8 +96,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// Returns a group's metrics as log lines in CloudWatch's embedded metric format: one line, or more if a metric has
-    /// too many values for a single line.
+    /// Returns a group's metrics as log lines: one, or more if a metric has too many values for a single line.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();

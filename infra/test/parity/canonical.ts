@@ -5,10 +5,10 @@ export interface Template {
 }
 
 /**
- * Returns a template's resources in a canonical form, so that equivalent templates compare equal. Parameters are
- * replaced by their values, and conditions are resolved. Intrinsic functions that build strings are evaluated. Scalars
- * become strings, as in CloudFormation. A role's policies become one set of statements, keyed by their actions and
- * resources. A dashboard becomes its list of widgets.
+ * Returns a template's resources in a canonical form, so that equivalent templates compare equal.
+ *
+ * Parameters, conditions and functions that build strings are evaluated. Scalars become strings. A role's policies
+ * become one set of statements, keyed by their actions and resources. A dashboard becomes its list of widgets.
  *
  * @param names the name of each resource by its logical id
  * @param parameters the values of parameters; all other parameters have their defaults
@@ -55,7 +55,7 @@ function widgetsOf(properties: Record<string, unknown> = {}): Record<string, unk
   return typeof DashboardBody === 'string' ? { DashboardBody: JSON.parse(DashboardBody) as unknown } : {};
 }
 
-/** Returns the differences between two templates: the path of each, and the value on each side. */
+/** Returns the path of each difference between two templates, with the value on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
   const found = new Map<string, [unknown, unknown]>();
   const ofOneLength = Array.isArray(left) && Array.isArray(right) && left.length === right.length;
@@ -143,8 +143,7 @@ function evaluator(
 }
 
 /**
- * Returns IAM policy statements as an object whose keys are their actions and resources. The order of statements,
- * actions and resources then makes no difference, nor does a string in place of a list of one.
+ * Returns IAM policy statements keyed by their actions and resources, so that the order of these makes no difference.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');
@@ -154,7 +153,7 @@ function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, 
   return union(parts);
 }
 
-/** Merges objects. Fails if two objects have the same key. */
+/** Merges objects, and fails if two of them have the same key. */
 function union(objects: Record<string, unknown>[]): Record<string, unknown> {
   const all = Object.assign({}, ...objects) as Record<string, unknown>;
   const members = objects.flatMap((object) => Object.keys(object));

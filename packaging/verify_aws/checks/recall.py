@@ -6,8 +6,7 @@ from facts import Fact
 
 # The maximum length of a receipt handle that the handler logs.
 LONGEST = 1_024
-# Seconds to wait. This is longer than the queue's own visibility timeout, so a message that the function did not hide
-# is visible again by then.
+# Seconds to wait: longer than the queue's own visibility timeout.
 LATER = 45
 
 OTHERS = Fact(

@@ -1,7 +1,7 @@
 //! Tests that misuse of `ladder!` and of retries does not compile, and that correct use of `ladder!` does.
 
-/// If no case is expected to compile, `trybuild` runs only `cargo check`, so `cargo check` must refuse each case. The
-/// expected errors are those of the compiler version that CI uses. `TRYBUILD=overwrite` updates them.
+/// Without a passing case, `trybuild` runs only `cargo check`. The expected errors are those of CI's compiler;
+/// `TRYBUILD=overwrite` updates them.
 #[test]
 fn misuse_is_refused_by_cargo_check() {
     trybuild::TestCases::new().compile_fail("tests/ui/*/*.rs");

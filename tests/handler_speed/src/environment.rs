@@ -1,5 +1,6 @@
-//! A function's execution environment: the process, and the services that it calls on the loopback interface. The
-//! services are the Runtime API and simulations of SQS, Lambda and SSM. The simulations take 10 ms for each call.
+//! A function's execution environment: its process, and simulated services on the loopback interface.
+//!
+//! SQS, Lambda and SSM take 10 ms for each call.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -81,8 +82,7 @@ impl Environment {
         answered - self.started
     }
 
-    /// Passes an event to the environment and waits for the response. Returns the time taken, and the time and text of
-    /// the response.
+    /// Passes an event to the environment. Returns the time taken, and the time and text of the response.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -95,7 +95,7 @@ impl Environment {
         self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the process's memory use, in KiB. `name` is `VmRSS` for the current use, or `VmHWM` for the peak.
+    /// Returns the process's memory use, in KiB: the current use (`VmRSS`) or the peak (`VmHWM`).
     pub(crate) fn memory(&self, name: &str) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -140,7 +140,7 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Responds to a call to the Runtime API: hands out the next event, or takes the response to the previous one.
+/// Hands out the next event, or takes the response to the previous one.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,
@@ -213,7 +213,7 @@ struct Request {
     body: String,
 }
 
-/// The next request on a connection. `None` once the other end has closed the connection.
+/// The next request on a connection, or `None` once the other end has closed it.
 fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if connection.read_line(&mut line)? == 0 {
@@ -236,7 +236,7 @@ fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Requ
     Ok(Some(Request { path, target, body: String::from_utf8(body).map_err(io::Error::other)? }))
 }
 
-/// Responds to a request. `headers` are further header lines, each of which ends with `\r\n`.
+/// Responds to a request. Each line of `headers` ends with `\r\n`.
 fn answer(mut connection: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
     let length = body.len();
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");

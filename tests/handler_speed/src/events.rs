@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const MESSAGES: usize = 10;
 
-/// A batch of messages that are received for the first time. The handler must hide each message for its backoff, and
-/// report the message as failed so that SQS keeps it.
+/// A batch of messages on their first receive, which the handler must hide.
 pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// A batch of messages that are received for the first time. Each message's event has already been retried nine times.
-/// Most of the backoffs exceed two minutes, so the handler also logs the messages' receipt handles.
+/// A batch of messages on their first receive, with backoffs so long that the handler logs most receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {
@@ -28,7 +26,7 @@ pub(crate) fn re_invocations(round: usize) -> String {
     batch(round, "2", Duration::from_secs(60), |order| order)
 }
 
-/// Number of messages that a response reports as failed, and that SQS therefore keeps. `None` for an invalid response.
+/// Number of messages that a response reports as failed, or `None` for an invalid response.
 pub(crate) fn kept(answer: &str) -> Option<usize> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     Some(answer["batchItemFailures"].as_array()?.len())

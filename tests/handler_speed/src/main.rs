@@ -1,10 +1,9 @@
-//! Measures the retry handler's start time, batch times and size, and compares them with those of other functions: an
-//! empty function on the same runtime, the handler from an earlier commit, and the Python handler from the article that
-//! docs/migrating.md names. The last two functions are optional (see `bench.sh`). `make bench-handler` runs this
-//! program.
+//! `make bench-handler`: compares the retry handler's start time, batch times and size with those of other functions.
 //!
-//! Only the ratios are comparable, because the milliseconds depend on the machine. Each ratio compares two medians. The
-//! handler and the empty function are measured alternately.
+//! The others are an empty function on the same runtime, the handler from an earlier commit, and the Python handler
+//! from the article in docs/migrating.md. The last two are optional (see `bench.sh`).
+//!
+//! Only the ratios of medians are comparable, because the milliseconds depend on the machine.
 
 mod environment;
 mod events;
@@ -20,11 +19,9 @@ use crate::environment::Environment;
 const STARTS: usize = 25;
 /// Number of batches of each kind in one environment.
 const BATCHES: usize = 41;
-/// Environment variables as the template sets them. With these, the handler also builds a client for SSM, and writes
-/// metrics to its log.
+/// Environment variables as the template sets them, for reading pauses and for writing metrics.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
-/// Environment variables that make the handler skip two steps before its first batch: reading the pauses parameter and
-/// counting the messages in flight.
+/// Environment variables with which the handler neither reads pauses nor counts the messages in flight.
 const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
 const MB: f64 = 1e6;
 
@@ -91,8 +88,9 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Measures batches in a warm environment, and compares their median times with that of a single call to AWS. Returns
-/// the call's median time in milliseconds.
+/// Compares the median times of batches in a warm environment with that of a single call to AWS.
+///
+/// Returns the call's median time in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
@@ -119,7 +117,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Compares the handler from an earlier commit with the current handler. Both get the same batches, in turn.
+/// Compares the handler from an earlier commit with the current one, on alternating batches.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [
@@ -140,8 +138,7 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Measures how long a ready environment takes to handle its first batch, and compares that time with `call`, the time
-/// of a single call to AWS.
+/// Compares the time for an environment's first batch with `call`, the time of a single call to AWS.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

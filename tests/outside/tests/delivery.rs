@@ -1,4 +1,4 @@
-//! Common uses of comeback-delivery with a custom batch API. The last test sends a stream of ten million entries.
+//! Common uses of comeback-delivery with a custom batch API.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryAnswer, EntryError, ErrorKind, Operation, Sender, ServiceError};
 
-/// A batch API. In every thousandth call, the first entry fails with a transient error. Entry 13 is always refused.
+/// A batch API that always refuses entry 13. In every thousandth call, the first entry fails with a transient error.
 #[derive(Default)]
 struct Api(AtomicU64);
 

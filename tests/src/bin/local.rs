@@ -1,10 +1,10 @@
-//! `make local`: runs the shipped stack on this machine. It deploys the stack to MiniStack, sends an event that fails
-//! three times, and traces the event until it succeeds. Then it sends and traces each line from standard input in the
-//! same way. During a trace, Ctrl-C ends the trace; at the prompt, it stops MiniStack. Without a terminal, only a
-//! signal stops MiniStack.
+//! `make local`: runs the shipped stack on this machine, in MiniStack.
 //!
-//! `local build` only builds the functions. Test runs do this before they start servers: a compiler that runs at the
-//! same time would slow a server down, but not its clock.
+//! It sends an event that fails three times, and traces the event until it succeeds. It then does the same with each
+//! line of input. Ctrl-C ends a trace or, at the prompt, stops MiniStack. Without a terminal, only a signal stops
+//! MiniStack.
+//!
+//! `local build` only builds the functions, so that no compiler slows a server down during the tests.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -14,10 +14,10 @@ use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Folder for the built functions. It is not `.aws-sam/build`, because tests of the stack may be reading that folder.
+/// Folder for the built functions, separate from `.aws-sam/build`, which tests may be reading.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
-/// Events to suggest at the prompt. Each succeeds or is dead-lettered within about a minute.
+/// Events to suggest at the prompt, each of which is settled within about a minute.
 const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
 
 #[tokio::main]
@@ -55,8 +55,9 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Corrects two settings that `comeback doctor` would report as broken: MiniStack ignores `RecursiveLoop` in a
-/// template, and [`MiniStack::stack`] shortens the retry queue's visibility timeout for the tests.
+/// Corrects settings that `comeback doctor` would report, because MiniStack or the tests change them.
+///
+/// MiniStack ignores `RecursiveLoop` in a template, and [`MiniStack::stack`] shortens the queue's visibility timeout.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
     let allow = |output: &str| {
         let function = stack.output(output);
@@ -86,8 +87,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event to the example target, and then each line from standard input as an event. If standard input
-    /// is not a terminal, keeps running after the input ends.
+    /// Sends a first event and then each line of input. Without a terminal, keeps running after the input's end.
     async fn serve(&mut self) {
         self.send(EVENT).await;
         let exports = self.ministack.shell().exports();
@@ -106,7 +106,7 @@ impl Watch {
         }
     }
 
-    /// Sends each line from standard input as an event until the input ends. Returns true if Ctrl-C ended the input.
+    /// Sends each line of input as an event, and returns true if Ctrl-C ended the input.
     async fn send_lines(&mut self, is_terminal: bool) -> bool {
         let mut lines = lines();
         loop {
@@ -166,14 +166,13 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     .await;
 }
 
-/// Returns true if the example target's log says that the event succeeded. The retry handler's log cannot say so,
-/// because Lambda does not tell the handler about successes.
+/// Returns true if the example target's log says that the event succeeded.
 async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     let lines = log_lines(ministack, stack.target_logs()).await;
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
 }
 
-/// Reads an event from a line of input, or returns `None` for an empty line. Fails if the line is not JSON.
+/// Reads an event from a line of input, or returns `None` for an empty line.
 fn read(line: &str) -> Result<Option<String>, String> {
     match line.trim() {
         "" => Ok(None),
@@ -184,8 +183,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Returns the lines of standard input. A separate thread reads them, because a read blocks, and the program must
-/// also wait for Ctrl-C.
+/// Returns the lines of standard input, read by a separate thread so that the caller can also wait for Ctrl-C.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

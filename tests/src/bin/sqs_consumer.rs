@@ -1,5 +1,4 @@
-//! The Rust consumer from docs/consumer.md. Each message contains the number of attempts that fail, and their error.
-//! The consumer records each attempt in a file.
+//! The Rust consumer from docs/consumer.md. A message says how many attempts fail; a file records each attempt.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -1,6 +1,4 @@
 //! Calls every batch API of `comeback-delivery` and runs its examples, over HTTP, with MiniStack in place of AWS.
-//!
-//! These tests need the tools that `make tools` installs.
 
 #![expect(clippy::unwrap_used, reason = "this crate contains only tests")]
 
@@ -16,7 +14,7 @@ use comeback_tests::MiniStack;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// Runs a test on the server and async runtime that all tests share. The server's connections need that runtime.
+/// Runs a test on the server and async runtime that all tests share.
 fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
     static SERVER: OnceCell<MiniStack> = OnceCell::const_new();
@@ -35,8 +33,7 @@ fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     server.shell().run(&format!("'{}' '{argument}'", program.display())).expect("the example succeeds")
 }
 
-/// Asserts that there were `expected` calls. If some calls were retries, which happens on a busy machine, accepts any
-/// number.
+/// Asserts the number of calls, unless some calls were retries, which happens on a busy machine.
 fn in_calls(expected: u64, calls: u64, retries: u64) {
     assert!(calls == expected || retries > 0, "{calls} calls, not {expected}, without a retry");
 }

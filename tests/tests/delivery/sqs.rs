@@ -14,8 +14,7 @@ pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     call.send().await.expect("a queue").queue_url.expect("its URL")
 }
 
-/// Receives all messages in a queue, and returns them by message group, in order of arrival. On a FIFO queue, each
-/// message is also deleted, because the rest of its group would otherwise never arrive.
+/// Receives all messages in a queue, and returns them by message group, in order of arrival.
 pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
     let delete = Deleter::new(server.sqs.clone(), queue_url);
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -36,6 +35,7 @@ pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<Strin
             let group = attributes.and_then(|it| it.get(&MessageSystemAttributeName::MessageGroupId));
             bodies.entry(group.cloned().unwrap_or_default()).or_default().push(message.body.clone().unwrap());
         }
+        // On a FIFO queue, the rest of a message's group only arrives after its deletion.
         if queue_url.ends_with(".fifo") {
             let handles = messages.into_iter().map(|message| message.receipt_handle.unwrap());
             delete.send(handles).await.expect("each is deleted");

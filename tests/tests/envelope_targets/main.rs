@@ -1,5 +1,4 @@
-//! Tests that targets in three languages can open their events and request retries. The targets consist of the files
-//! that docs/envelope.md tells readers to copy and the example code on that page.
+//! Tests that targets in three languages open events and request retries, with the code from docs/envelope.md.
 
 mod golden;
 mod page;

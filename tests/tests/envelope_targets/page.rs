@@ -19,8 +19,7 @@ pub(crate) fn block(language: &str) -> String {
     block.to_owned()
 }
 
-/// Creates a folder with a function's code: the files that the commands in docs/envelope.md copy, and the examples on
-/// that page, saved as `orders.py` and `orders.mjs`.
+/// Creates a folder with a function's code from docs/envelope.md; the examples become `orders.py` and `orders.mjs`.
 pub(crate) fn function(name: &str) -> PathBuf {
     let folder = scratch(name);
     for commands in pages::blocks("docs/envelope.md", "Open the envelope") {

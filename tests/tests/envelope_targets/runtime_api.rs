@@ -9,8 +9,7 @@ use std::thread;
 use comeback_tests::PATIENCE;
 use serde_json::Value;
 
-/// Runs a Lambda runtime for one invocation, and returns the failure that the runtime posts. Lambda uses such a failure
-/// as the `responsePayload` of an invocation record. The runtime's output goes to the file `log`.
+/// Runs a Lambda runtime for one invocation and returns the failure that it posts (a record's `responsePayload`).
 pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, log: &Path) -> Value {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback interface has a free port");
@@ -35,7 +34,7 @@ pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, lo
     serde_json::from_str(&body).expect("JSON")
 }
 
-/// A runtime's process. It is killed when this value is dropped.
+/// A runtime's process, killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -60,8 +59,7 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Answers each request for the next invocation with `next`. Sends the path and the body of every other request to
-/// `posted`. A runtime may open several connections.
+/// Answers requests for the next invocation with `next`. Sends other requests' paths and bodies to `posted`.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
     while let Ok(Some((path, body))) = request(&mut requests) {

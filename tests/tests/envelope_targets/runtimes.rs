@@ -18,8 +18,7 @@ fn python_writes_its_sample() {
     });
 }
 
-/// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler to build.
-/// The native part only sends the bytes that the client's JavaScript code has written.
+/// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler.
 #[test]
 fn node_writes_its_sample() {
     assert_writes_its_sample("node", |folder| {
@@ -36,8 +35,7 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// Runs the example from docs/envelope.md in a real Lambda runtime. For a held order, its failure must match the
-/// sample in `events/`. For a cancelled order, it must fail with `NonRetryable`.
+/// Asserts that the example from docs/envelope.md fails in a real Lambda runtime as the sample in `events/` shows.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {

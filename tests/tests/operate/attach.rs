@@ -14,8 +14,7 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Returns Lambda's settings for asynchronous invocations of a function or of its alias `qualifier`. Returns `Null` if
-/// none are set.
+/// Returns Lambda's settings for asynchronous invocations of a function or its alias; `Null` if none are set.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -79,9 +78,7 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs a `comeback` command. While another test is changing the shared stack, repeats the command, as its error
-/// advises. On a busy machine, two tests may read the stack at the same time and then both change it, so one change is
-/// lost.
+/// Runs a `comeback` command, and repeats it while another test is changing the shared stack.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
@@ -92,8 +89,7 @@ pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     .await
 }
 
-/// Gives a function settings that differ from Lambda's defaults: one retry, events up to ten minutes old, and a
-/// destination for successes. Returns the settings.
+/// Gives a function settings other than Lambda's defaults, and returns these settings.
 fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     drop(aws(ministack, "sqs create-queue --queue-name attached-orders-done"));
     let (place, _) = stack.output("RetryQueueArn").rsplit_once(':').expect("an ARN has colons");
@@ -316,8 +312,7 @@ pub(crate) async fn attach_reports_denied_and_unconfirmed_changes(world: &World)
     assert!(missing.contains("Lambda has no function no-such-function"), "{missing}");
 }
 
-/// `detach` keeps a function on the allow-list while the handler's log shows that one of the function's events is
-/// waiting. In this test, the event waits for ten minutes.
+/// `detach` keeps a function on the allow-list while the handler's log shows that one of its events is waiting.
 pub(crate) async fn detach_finds_waiting_events_in_the_log(world: &World) {
     const FUNCTION: &str = "attached-waiting";
     let stack = world.deploy("waiting", "BaseBackoff=600 MaxBackoff=600 Jitter=none").await;

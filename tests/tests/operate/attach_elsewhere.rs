@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// If the handler was deployed with cargo-lambda, `attach` changes the handler's function directly, because the
-/// allow-list is an environment variable of that function.
+/// If the handler was deployed with cargo-lambda, `attach` changes the allow-list in the handler's environment.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
@@ -48,8 +47,7 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert_eq!(recursion(ministack, "payments"), "Terminate");
 }
 
-/// `attach` does not change a stack that has no parameter `TargetFunctions`, such as the stack of a CDK app. In such a
-/// stack, the template alone determines which functions the handler may invoke.
+/// `attach` does not change a stack without a parameter `TargetFunctions`, such as that of a CDK app.
 pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     const FUNCTION: &str = "attached-of-an-app";
     world.built().await;

@@ -4,8 +4,7 @@ use crate::world::World;
 
 const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 
-/// Runs commands with the longest possible names of a stack and a function, with non-ASCII text, and with almost the
-/// maximum number of tags and attached functions. `make conformance` later checks the requests that the commands sent.
+/// Runs commands with the longest names, non-ASCII text and many functions, for `make conformance` to check.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
     // These functions leave about 200 of the 4,096 bytes for the handler's environment variables.

@@ -1,5 +1,4 @@
-//! Tests that MiniStack fulfils the contract of `comeback-operate`'s port to AWS. That crate's own tests check the
-//! simulated account against the same contract.
+//! Tests that MiniStack fulfils the contract of `comeback-operate`'s port to AWS, as the simulated account does.
 
 #[path = "../../../crates/operate/src/aws/simulated/tests/contract.rs"]
 #[expect(clippy::unwrap_used, reason = "it is a test, and a unit test of another crate too")]

@@ -16,7 +16,7 @@ pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (St
     (body.to_string(), None)
 }
 
-/// Sends each body to the dead-letter queue. A body's reason, if any, becomes the attribute `Reason`.
+/// Sends each body to the dead-letter queue, with its reason, if any, as the attribute `Reason`.
 pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
     for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
@@ -133,8 +133,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// Leaves all dead-letters hidden, as a killed command would. The commands must report how many dead-letters are
-/// hidden, and when these will be visible again.
+/// Asserts that the commands say how many dead-letters a killed command left hidden, and until when.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",

@@ -16,8 +16,7 @@ const CONSUMER: &str = "checked-consumer";
 
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
-/// A script that makes the stack healthy. Until it runs, the stack has two faults: MiniStack ignores `RecursiveLoop` in
-/// CloudFormation, and the retry queue's visibility timeout is too short, because other tests need it to be short.
+/// A script that makes the stack healthy: MiniStack ignores `RecursiveLoop`, and tests shorten the queue's timeout.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null
@@ -143,7 +142,7 @@ impl Ward {
         assert_eq!(report["healthy"], true);
     }
 
-    /// Injects a fault, runs the check that should find it, and undoes the fault. Fails if the check does not find it.
+    /// Injects a fault, checks that `doctor` finds it, and undoes the fault.
     fn finds(&self, fault: &Fault) -> Result<(), String> {
         let of_fault = |error: String| format!("{}, {}: {error}", fault.check, fault.plant);
         self.runs(fault.plant).map_err(of_fault)?;
@@ -172,8 +171,7 @@ impl Ward {
     }
 }
 
-/// Runs `doctor` on a function that receives messages directly from an SQS queue, once with a deployment and once
-/// without. The results for the function must be the same.
+/// Asserts that `doctor` finds the same for a function that reads SQS, with and without a deployment.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

@@ -1,4 +1,4 @@
-//! Fakes failures: sends invocation records to a retry queue as Lambda would, without invoking any function.
+//! Sends invocation records to a retry queue as Lambda would, without invoking any function.
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use comeback_tests::{MiniStack, Stack};

@@ -1,5 +1,4 @@
 //! Tests the commands of `comeback` on a stack in MiniStack, with only the permissions that `docs/operate.md` lists.
-//! Checks both the text output and the JSON output.
 
 mod alarms;
 mod attach;
@@ -29,9 +28,7 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Number of trials that run at the same time. Trials mostly wait, but more of them would overload two cores. If a
-/// call by the handler then took longer than 20 s, it would count as unanswered, and its event would wait for an
-/// hour.
+/// Number of concurrent trials, small enough that no call by the handler takes 20 s and counts as unanswered.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

@@ -10,13 +10,13 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// The minimum number of events that `comeback retry` must make visible early. The others may wait for an hour, because
-/// on a busy machine, the handler may treat a slow call as failed.
+/// The minimum number of events that `comeback retry` must make visible early.
+///
+/// On a busy machine, the handler may treat a slow call as failed, and the event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Each backoff lasts an hour, which is much longer than any wait of `eventually` in this test, so only the operator's
-/// request can bring the events back.
+/// Each backoff lasts an hour, so only the operator's request can bring the events back during this test.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // With `HideUpTo=always`, no message is moved even if counting the messages in flight takes longer than the handler
     // allows.
@@ -91,8 +91,7 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
-/// When a pause ends, the events that it held must become visible at once and be retried. Otherwise, the handler would
-/// check them only every 22 minutes.
+/// When a pause ends, the events that it held must be retried at once, not at their next check 22 minutes later.
 async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);

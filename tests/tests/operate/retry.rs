@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Number of events sent to the function. [`BROKEN`] of them, 30 %, fail because of a bug.
+/// Number of events sent to the function; [`BROKEN`] of them fail.
 const EVENTS: usize = 20;
 const BROKEN: usize = 6;
 /// The value of `--within` in the operator's request: the time within which all retries must be due.
@@ -16,9 +16,9 @@ const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// Longest time from the request to the last retry, on the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// Because of a bug, 30% of a function's events fail, and each failed event would wait for 11 hours. The operator fixes
-/// the bug and requests earlier retries. The handler moves every waiting message at least every 15 minutes, and learns
-/// of the request when it next moves a message. The clock runs 60 times as fast as real time.
+/// An operator fixes a bug and requests earlier retries for the failed events, which would each wait for 11 hours.
+///
+/// The handler learns of the request when it next moves a message, at least every 15 minutes of the fast clock.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;
@@ -87,8 +87,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     requests_are_cancelled(&operator, function);
 }
 
-/// Requests retries, and watches until all have been made. Returns the request as `comeback pause --list --json` prints
-/// it.
+/// Requests retries, watches until all are made, and returns the request from `comeback pause --list --json`.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
@@ -108,9 +107,9 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     request.clone()
 }
 
-/// Asserts that every event is retried in time, but not before its due time. The due times must be random: at most
-/// half of them may lie within any five seconds. The times of the retries themselves cannot show this: events that
-/// failed at about the same time are also checked at about the same time.
+/// Asserts that every event is retried in time, but not before its due time, and that the due times are random.
+///
+/// Retry times say nothing about randomness, because events that failed together are also checked together.
 fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];

@@ -91,7 +91,7 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
     }
 }
 
-/// Every command prints the account and region that it works in. If the stack does not exist, the error names them too.
+/// Every command prints its account and region, even if the stack does not exist.
 fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");
@@ -126,8 +126,7 @@ fn where_it_works(operator: &Operator) {
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
-/// Asserts that the handler's metrics agree with `status`. The metrics are read from the log, because MiniStack does
-/// not process the embedded metric format.
+/// Asserts that the metrics in the handler's log agree with `status`.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
     let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;

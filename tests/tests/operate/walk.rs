@@ -5,8 +5,7 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs all commands in the rehearsal in docs/operate.md, in the order in which they appear there. The clock runs 60
-/// times as fast as real time, because the handler checks an event only every 22 minutes while its function is paused.
+/// Runs all commands in the rehearsal in docs/operate.md, in the order in which they appear there.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;

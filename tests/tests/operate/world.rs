@@ -40,7 +40,7 @@ impl World {
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
-    /// Deploys the shipped template as a stack for a single trial. The trial may change or break anything in it.
+    /// Deploys the shipped template as a stack that a single trial may change or break.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.ministack().await.deploy(name, parameters).await;
@@ -53,18 +53,18 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack to which tests attach functions. Its backoffs are one second long.
+    /// The stack to which tests attach functions, with backoffs of one second.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
-    /// The stack for the tests that pause functions. Its handler may invoke any function.
+    /// The stack for the tests that pause functions, with a handler that may invoke any function.
     pub(crate) async fn pausing(&self) -> &Stack {
         let any = format!("TargetFunctions={}", MiniStack::function_arn("*"));
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
-    /// The server for the stack deployed by hand. That stack's log group has the same name as a regular stack's.
+    /// A separate server for the stack deployed by hand, whose log group has a regular stack's name.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)

@@ -1,5 +1,4 @@
-//! Tests a release as its users see it, for `make check-dist`. The tests use only the files in `dist/`, and run in
-//! empty folders without Rust. MiniStack stands in for AWS.
+//! Tests a release as its users see it, for `make check-dist`: only the files in `dist/`, without Rust, on MiniStack.
 //!
 //! | file | holds |
 //! |---|---|

@@ -38,8 +38,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Creates an empty folder, and a shell that runs commands there with the AWS settings of `shell`. Also starts a
-    /// server that offers the release in `dist/` for download.
+    /// Creates an empty folder, and starts a server that offers the release in `dist/` for download.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));
@@ -73,8 +72,7 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a code block from the documentation in this folder, adapted to this machine. The block's downloads come
-    /// from `dist/`.
+    /// Runs a code block from the documentation on this machine, with its downloads from `dist/`.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));
@@ -82,7 +80,7 @@ impl Outside {
     }
 }
 
-/// Adapts a code block to this machine's architecture. The documentation is written for arm64.
+/// Adapts a code block, written for arm64, to this machine's architecture.
 fn for_this_machine(block: &str) -> String {
     if ARCHITECTURE == "arm64" {
         return block.to_owned();

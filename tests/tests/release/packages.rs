@@ -76,8 +76,7 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// The version of `aws-cdk-lib` that the TypeScript and Python apps in these tests use. It must be available on both
-/// npm and PyPI; PyPI gets new versions later than npm.
+/// The version of `aws-cdk-lib` for the TypeScript and Python apps, which must be on PyPI as well as npm.
 const AWS_CDK_LIB: &str = "2.275.0";
 
 /// Code of a function that fails on the first three invocations for each event.

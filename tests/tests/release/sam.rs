@@ -9,7 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Deploys a release with the two lines in docs/deploy-sam.md. They use nothing from the repository except the release.
+/// Deploys a release with the two lines in docs/deploy-sam.md.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -18,7 +18,7 @@ pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &Wo
     retries(&ministack, "comeback").await;
 }
 
-/// Deploys without the SAM CLI. The stack's output contains the commands that attach a function without `comeback`.
+/// Deploys without the SAM CLI, and attaches a function with the commands in the stack's output.
 pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_function(_: &World) {
     let (ministack, outside) = released("release-aws").await;
     let [_, by_aws] = blocks();
@@ -40,8 +40,7 @@ pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_functi
     assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
 }
 
-/// Deploys the release's template for CloudFormation. `tests/tests/stack` runs the other commands in
-/// docs/deploy-cloudformation.md.
+/// Deploys the release's template for CloudFormation.
 pub(crate) async fn aws_cli_deploys_the_template_for_cloudformation(_: &World) {
     let (ministack, outside) = released("release-cloudformation").await;
     let blocks = pages::blocks("docs/deploy-cloudformation.md", "With the AWS CLI");
@@ -63,7 +62,7 @@ fn assert_code_of_the_release(outside: &Outside, stack: &Stack) {
     assert_eq!(run(&deployed), run(&code));
 }
 
-/// Runs the installer as docs/operate.md describes. `packaging/tests` tests what the installer refuses.
+/// Runs the installer as docs/operate.md describes; `packaging/tests` tests what it refuses.
 pub(crate) async fn installer_installs_the_command(_: &World) {
     let (_ministack, outside) = released("release-command").await;
     let blocks = pages::blocks("docs/operate.md", "Install the command");
@@ -102,7 +101,7 @@ fn blocks() -> [String; 2] {
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))
 }
 
-/// Attaches a Python function with `comeback`. An event sent to the function must fail three times and then succeed.
+/// Attaches a Python function with `comeback`, and tests that its event fails three times and then succeeds.
 async fn retries(ministack: &MiniStack, name: &str) {
     let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");
@@ -122,9 +121,9 @@ async fn retries(ministack: &MiniStack, name: &str) {
     assert_eq!(attempts, [0, 1, 2, 3], "three retries, and the last succeeds");
 }
 
-/// Asserts that `comeback doctor` finds the stack healthy. Recursion is allowed first, because MiniStack ignores
-/// `RecursiveLoop` in CloudFormation. Check CB011 is skipped, because the tests shorten the queue's visibility timeout
-/// to ten seconds.
+/// Asserts that `comeback doctor` finds the stack healthy, apart from the shortened visibility timeout (CB011).
+///
+/// MiniStack ignores `RecursiveLoop` in CloudFormation, so recursion is allowed first.
 fn assert_healthy(ministack: &MiniStack, operator: &Operator, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let allow = "aws lambda put-function-recursion-config --recursive-loop Allow --function-name";

@@ -1,5 +1,4 @@
-//! Tests that `operate` depends on neither the command nor the console, that the console neither depends on the command
-//! nor parses its printed text, and that only certain files name an AWS SDK.
+//! Tests the dependencies between `operate`, the command and the console, and which files name an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,4 @@
-//! Tests that an import inside a crate names the module that defines the item, and that files do not import each other
-//! in a cycle.
+//! Tests that imports inside a crate name the defining module, and do not form a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// The files that each file imports from. A file is named by its path under `src`, such as `pauses/edits`.
+/// The files that each file imports from, by their paths under `src`, such as `pauses/edits`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
@@ -54,8 +53,7 @@ fn sources() -> Vec<PathBuf> {
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
 
-/// Reads the source files of a crate. Returns the files that each file imports from, and the imports that take from
-/// the crate's root a name that the root only re-exports.
+/// Returns the files that each file of a crate imports from, and its imports of names that the root only re-exports.
 fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);
@@ -124,7 +122,7 @@ fn paths(tree: &str) -> Vec<String> {
     branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
 }
 
-/// Returns the path to the imported item, relative to the crate's root. `None` for an import from another crate.
+/// Returns the imported item's path from the crate's root, or `None` for another crate's item.
 fn in_the_crate(file: &str, import: &str) -> Option<String> {
     let mut segments: Vec<&str> = file.split('/').collect();
     let mut path = import.split("::").peekable();
@@ -150,7 +148,7 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A cycle of files that each import the next. The first file is repeated at the end. `None` if there is no cycle.
+/// A cycle of files that each import the next, with the first repeated at the end, or `None`.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
     // A file that imports from none of the remaining files is not in a cycle.

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// For each section with `sh` blocks: the page, the section, and the path of the test that runs the blocks. Sections
-/// that have only `comeback` and `make` commands are not listed.
+/// Pages and their sections with `sh` blocks, with the path of the test that runs them.
+///
+/// Sections with only `comeback` and `make` commands are not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
@@ -58,8 +59,7 @@ fn every_sh_block_is_run_by_a_test() {
     assert_eq!(claimed, CLAIMS.iter().collect(), "every claim has a block");
 }
 
-/// Returns true for commands that other tests check on every page: `comeback` commands
-/// (`crates/cli/tests/cli/pages.rs`) and `make` commands (`every_make_target_exists`).
+/// Returns true for `comeback` commands and `make` commands, which other tests check on every page.
 fn is_run_wherever_it_stands(line: &str) -> bool {
     let is_comeback =
         line.starts_with("cargo run ") && line.contains(" -p comeback -- ") && !line.contains(" > ");
@@ -75,8 +75,7 @@ fn tests_read_the_sections_they_claim() {
     }
 }
 
-/// Code blocks that run in a checkout put the repository's tools first on the `PATH`, because a cargo-lambda from
-/// elsewhere might not find its compiler. Blocks that install a release do not need these tools.
+/// Blocks that run in a checkout put its tools first on the `PATH`: another cargo-lambda might find no compiler.
 #[test]
 fn installed_tools_come_first_on_the_path() {
     const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";

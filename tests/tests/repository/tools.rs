@@ -1,5 +1,4 @@
-//! Tests that the dependencies of the Python tools in `tests/tools` are pinned by hash. `make lock-tools` generates
-//! each `NAME.txt` from `NAME.in`.
+//! Tests that the dependencies of the Python tools are pinned by hash, as `make lock-tools` writes them.
 
 use std::collections::BTreeMap;
 

@@ -6,17 +6,15 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The command that the shell function `attached` in docs/attach.md runs. The stack's output contains it in full.
+/// The command that the shell function `attached` in docs/attach.md runs, as in the stack's output.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The five code blocks in docs/attach.md that attach a function. In order: the stack's names; step 1; steps 2 and 3
-/// with SAM; steps 4 and 5; steps 2 and 3 with cargo-lambda.
+/// The blocks in docs/attach.md that attach a function: names; step 1; 2–3 with SAM; 4–5; 2–3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The five code blocks in docs/attach.md that detach a function: step 5, step 4, steps 3 and 2 with SAM, step 1, and
-/// steps 3 and 2 with cargo-lambda.
+/// The blocks in docs/attach.md that detach a function: step 5; 4; 3–2 with SAM; 1; 3–2 with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }
@@ -25,8 +23,7 @@ fn five(blocks: Vec<String>) -> [String; 5] {
     <[String; 5]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"))
 }
 
-/// Runs the steps in docs/attach.md that change the function, so that its failed events go to this queue and Lambda's
-/// recursion detection does not stop its retries.
+/// Runs the steps in docs/attach.md that change the function, with this queue as its failure destination.
 pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &str) {
     let shell = shell.clone().with("FUNCTION", function).with("RETRY_QUEUE_ARN", retry_queue_arn);
     let [_, permission, _, destination, _] = to_attach();

@@ -1,5 +1,4 @@
-//! Tests the consumers in docs/consumer.md: functions in Python, Node.js and Rust that receive messages directly from
-//! an SQS queue.
+//! Tests the consumers in docs/consumer.md, in Python, Node.js and Rust, which read an SQS queue directly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,8 +13,7 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// The wait, in seconds, that the consumer requests with `RetryAfter` when it first receives certain messages. The
-/// actual wait is up to a tenth longer.
+/// The wait in a consumer's `RetryAfter`, in seconds; the actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
 /// Allowance for a retry that seems early, in seconds: clocks differ, and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
@@ -32,8 +30,7 @@ pub(crate) async fn rust_messages_end_delivered_or_dead_lettered(world: &World) 
     messages_end_delivered_or_dead_lettered(world, Consumer::Rust).await;
 }
 
-/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered. Some fail twice, some request a wait of
-/// five seconds, one never succeeds, and one is refused as non-retryable.
+/// Asserts that each of [`MESSAGES`] messages is delivered or dead-lettered.
 async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consumer) {
     let ministack = world.ministack().await;
     let name = format!("consumer-{}", language.name());
@@ -83,10 +80,10 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// One order waits for the longest possible time: 43,170 seconds, which is 30 seconds less than 12 hours. Another order
-/// requests a wait of 20 seconds. If the consumer did not hide the first order, it would come back before the other
-/// one, after the queue's own visibility timeout of 15 seconds. MiniStack accepts longer timeouts than AWS does, so the
-/// clients' own tests check the maximum.
+/// An order that waits for the maximum, 43,170 seconds, must not come back before one that requests 20 seconds.
+///
+/// Without hiding, the queue's own timeout of 15 seconds would end first. MiniStack accepts longer timeouts than AWS
+/// does, so the clients' own tests check the maximum.
 pub(crate) async fn longest_wait_outlasts_the_queues_timeout(world: &World) {
     const LONGEST: u64 = 43_170;
     const OWN_TIMEOUT: u64 = 15;
@@ -210,8 +207,7 @@ impl Orders {
         seen.collect()
     }
 
-    /// Asserts that the consumer logged a line for each failure, and that no message was received again within a second
-    /// of its failure.
+    /// Asserts a log line for each failure, and at least a second between a message's failure and its next receive.
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();

@@ -1,6 +1,6 @@
-//! Contracts for the behaviour of SQS, the event source mapping and asynchronous invocations. Each contract is checked
-//! on MiniStack and on the model that simulations use, so that any difference between the two is noticed. The queue
-//! that the engine's tests use is checked only against the contracts that it claims to fulfil.
+//! Contracts for SQS, the event source mapping and asynchronous invocations.
+//!
+//! Each is checked on MiniStack and on the simulations' model of SQS; some also on the queue of the engine's tests.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;
@@ -20,9 +20,7 @@ use stand::{EngineQueue, Model};
 /// A visibility timeout, in seconds, that outlasts every contract's test.
 const LONG: u64 = 600;
 
-/// The trials for all contracts. Each contract has a trial named `contract::model::…` and one named
-/// `contract::ministack::…`. Contracts that the engine's test queue must also fulfil have a third,
-/// `contract::engine::…`.
+/// Trials `contract::model::…` and `contract::ministack::…` for each contract, and for some, `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! trials {

@@ -16,8 +16,7 @@ use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
-/// Runs the commands in docs/deploy-sam.md. The page's first code block has already deployed the stack `comeback`, for
-/// this machine's architecture.
+/// Runs the commands in docs/deploy-sam.md after the first block, which has already deployed the stack.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
     let blocks = pages::blocks("docs/deploy-sam.md", "From a checkout");
@@ -32,8 +31,7 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// Deploys the example app from docs/deploy-cdk.md. The app's own build has nothing to do, because `sam build` has
-/// already built the functions.
+/// Deploys the example app from docs/deploy-cdk.md, with the functions that `sam build` has built.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
     let [install, deploy, invoke] =
@@ -57,8 +55,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
-/// Asserts that the app's bootstraps equal those from `sam build`, byte for byte. Both builds use the same source,
-/// tool and profile.
+/// Asserts that the app's bootstraps equal those from `sam build`, byte for byte.
 fn ships_what_sam_builds(output: &Path) {
     let assets = fs::read_dir(output).expect("the CDK wrote what it synthesized").flatten();
     let mut built: Vec<_> = assets.filter_map(|asset| bootstrap(&asset.path())).collect();
@@ -74,9 +71,7 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// Asserts that an event of the app's Python function is dead-lettered after two retries, as the function's own
-/// policy says. The stack's policy allows four. The function reads its attempt number from the key that the inline
-/// style adds to the event.
+/// Asserts that the function's own policy dead-letters an event after two retries; the stack's policy allows four.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of the Python function's policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
@@ -88,8 +83,7 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// Deploys the app with a different `maxRetries` for its Rust function while an event of this function is waiting. The
-/// synthesized template is changed as the CDK would change it.
+/// Deploys the app with another `maxRetries` for its Rust function while an event of this function is waiting.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
     let template = output.join("ComebackExample.template.json");
@@ -139,8 +133,9 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     }
 }
 
-/// A shell in which `cargo run` starts the handler that `sam build` has built. Otherwise, `cargo lambda watch` would
-/// spend minutes rebuilding the handler with different features and a different profile.
+/// A shell in which `cargo run` starts the handler that `sam build` has built.
+///
+/// Otherwise, `cargo lambda watch` would spend minutes rebuilding it with other features and another profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\

@@ -1,5 +1,4 @@
-//! Runs the commands in docs/encryption.md. MiniStack only stores the name of a queue's key, and does not require
-//! permission to use the key.
+//! Runs the commands in docs/encryption.md. MiniStack stores a queue's key, but requires no permission to use it.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_tests::{MiniStack, Shell, Stack, example_target, pages};
@@ -63,7 +62,7 @@ pub(crate) async fn stack_is_given_a_key_and_then_another(world: &World) {
     assert_eq!(allowed(&shell, handler, &key), ["kms:Decrypt"], "for what waits under the old key");
 }
 
-/// KMS keys of the retry queue and the dead-letter queue. `None` for a queue without a key.
+/// KMS keys of the retry queue and the dead-letter queue, or `None` for a queue without a key.
 async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     let key = async |url: &str| {
         let queue = ministack.sqs.get_queue_attributes().queue_url(url);

@@ -1,6 +1,6 @@
 //! Tests the shipped stack end to end: the template and the built functions, over HTTP, with MiniStack in place of AWS.
 //!
-//! All trials share servers and deployments. They all start at the same time, because a trial mostly waits.
+//! The trials share servers and deployments, and all start at the same time.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! Tests how orders are retried while their target is down. The tests call MiniStack over HTTP, with a clock that
-//! runs 60 times as fast as real time.
+//! Tests how orders are retried while their target is down, on a clock 60 times as fast as real time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -56,7 +55,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
 /// With `HIDE_UP_TO` at 0, the handler moves every waiting message, and must not lose any.
 pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     const ORDERS: u64 = 8;
-    /// Backoff before each retry, in seconds. SQS delays a message for at most 900 s, so each wait takes two moves.
+    /// Backoff before each retry, in seconds, which takes two moves of at most 900 s.
     const BACKOFF: f64 = 960.0;
     /// Name of a function that does not exist.
     const NOBODY: &str = "nobody";
@@ -179,8 +178,7 @@ pub(crate) struct Seen {
     event: Value,
 }
 
-/// Raises the handler's timeout. On MiniStack's fast clock, the template's timeout of a minute is only one second of
-/// real time, which is too short on a busy machine.
+/// Raises the handler's timeout, because the template's minute is only a second of real time on the fast clock.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
@@ -210,8 +208,7 @@ impl<'m> Orders<'m> {
         (stack, orders)
     }
 
-    /// Creates a target that fails at first, and attaches it to this stack. The stack must be on a server with a fast
-    /// clock.
+    /// Creates a target that fails at first, and attaches it to this stack on a server with a fast clock.
     pub(crate) async fn of_stack(ministack: &'m MiniStack, stack: &Stack) -> Self {
         give_time(ministack, stack).await;
         let target = Self::target_of(stack.name());
@@ -260,9 +257,9 @@ impl<'m> Orders<'m> {
         .await;
     }
 
-    /// Asserts that each retry contains the whole order, and that at least the backoff has passed since the previous
-    /// invocation. The first backoff is `base` seconds, and each further one is twice as long, up to `cap`. A retry
-    /// may come later: the poller polls only once a minute, on a clock that is 60 times as fast as real time.
+    /// Asserts that each retry contains the whole order, and that it waited for at least its backoff.
+    ///
+    /// The first backoff is `base` seconds, and each further one is twice as long, up to `cap`.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {

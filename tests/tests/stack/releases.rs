@@ -1,5 +1,4 @@
-//! Tests for `make check-dist`: an update from the previous release, and `make verify-aws` with MiniStack in place of
-//! AWS.
+//! Tests for `make check-dist`: an update from the previous release, and `make verify-aws` on MiniStack.
 
 use std::path::PathBuf;
 
@@ -14,15 +13,12 @@ const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
 /// The commit that stands in for the previous release until a version is tagged.
 const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
-/// Number of orders of each kind. The update must not lose any of them.
+/// Number of orders of each kind.
 const EACH: u64 = 4;
-/// Backoff before each retry, in seconds. On the fast clock, this is a minute of real time, during which the test sends
-/// all orders.
+/// Backoff before each retry, in seconds: long enough to send all orders (a minute of real time).
 const BACKOFF: f64 = 3_600.0;
 
-/// Updates a stack whose queue contains records that the handler has not received, records that are hidden, and
-/// envelopes from the previous handler. The update also changes the envelope's style, which docs/envelope.md allows
-/// while events are waiting.
+/// Updates a stack and its envelope style while its queue holds new records, hidden records and old envelopes.
 pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
     let ministack = world.sped_up().await;
     let parameters = format!(
@@ -99,8 +95,7 @@ fn release_before(shell: &Shell) -> PathBuf {
     folder
 }
 
-/// Asserts that `make verify-aws` checks the facts that docs/verify-aws.md lists, and removes everything that it
-/// creates. On an emulator, the script marks the facts that only AWS can show.
+/// Asserts that `make verify-aws` checks the facts in docs/verify-aws.md, and removes everything that it creates.
 pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));
@@ -190,7 +185,7 @@ fn options() -> String {
     format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
 }
 
-/// Names of everything that a run of `make verify-aws` left behind. `printed` is the run's output.
+/// Names of everything that a run of `make verify-aws` left behind, given the run's output.
 fn left(shell: &Shell, printed: &str) -> String {
     let (_, name) = printed.split_once("all named ").expect("it says what it makes");
     let name = name.split([',', ' ']).next().expect("a name stands there");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Uses the template's default settings. All retries must have the same idempotency key.
+/// All retries have the same idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
@@ -71,8 +71,7 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts the visible, hidden and delayed messages in a queue with a single call. With separate calls, a message that
-/// became visible between two of them might be missing from every count.
+/// Counts the visible, hidden and delayed messages in a queue with one call, so that no message is missed.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

@@ -1,4 +1,4 @@
-//! Servers and deployments that several tests of this program share. Each is created when a test first needs it.
+//! Servers and deployments that several tests of this program share, each created when first needed.
 
 use std::sync::LazyLock;
 
@@ -32,21 +32,19 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// A separate server, on which an hour passes in a minute. The test that uses it counts messages at a single
-    /// moment, so no other test may slow the server down.
+    /// A server on which an hour passes in a minute, for the one test that counts messages at a single moment.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
     }
 
-    /// The server for the stack deployed by hand. That stack's log group has the same name as a regular stack's.
+    /// A separate server for the stack deployed by hand, whose log group has a regular stack's name.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
-    /// Returns the server for the contract tests. It has no deployments, so it responds to the tests' calls without
-    /// delay.
+    /// Returns the server for the contract tests, without deployments that would delay its responses.
     pub(crate) async fn contract(&self) -> &MiniStack {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }
@@ -64,8 +62,7 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that dead-letters an event after two retries, a second apart. Its handler uses the inline style and may
-    /// invoke any function.
+    /// A stack with the inline style that dead-letters any function's event after two retries, a second apart.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

@@ -1,5 +1,4 @@
-//! Tests that each alarm in the template fires in the situation that it reports, clears when that situation ends, and
-//! does not fire in a similar situation. Other tests cover the alarms' metrics, topic and cost.
+//! Tests that each alarm fires and clears with the situation that it reports, and ignores similar ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cloudwatch::{Recorded, Series, is_raised, period};
 
-/// A metric's runs of equal values, each with its length in minutes. `None` means that there is no data point.
+/// A metric's runs of equal values (`None` without a data point), with their lengths in minutes.
 type Runs<'a> = &'a [(Option<f64>, usize)];
 
 const VISIBLE: &str = "ApproximateNumberOfMessagesVisible";
@@ -21,7 +20,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// Returns the times when the alarm's state changes, in minutes from the start. Its first state is `OK`.
+/// Returns the times when the alarm's state changes, in minutes from the start; its first state is `OK`.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
@@ -196,8 +195,7 @@ fn alarms_on_the_log_count_the_lines_of_their_filters() {
     }
 }
 
-/// CloudWatch refuses an alarm whose evaluation periods add up to more than a week or, if each period is shorter than
-/// an hour, to more than a day.
+/// CloudWatch refuses evaluation over more than a week or, with periods shorter than an hour, over more than a day.
 #[test]
 fn no_alarm_looks_back_too_far() {
     for (name, alarm) in alarms() {
@@ -251,7 +249,7 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
     assert_eq!(parameters["AlarmTopicArn"]["Default"], "");
 }
 
-/// The price of the alarms in docs/alarms.md is correct. CloudWatch charges for each metric in an alarm.
+/// The price of the alarms in docs/alarms.md is correct: CloudWatch charges for each metric in an alarm.
 #[test]
 fn page_gives_the_price_of_the_alarms() {
     let metrics = |alarm: &Value| {

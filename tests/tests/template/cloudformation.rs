@@ -1,5 +1,4 @@
-//! Tests that the release's `comeback.cfn.json` equals `template.yaml` as the SAM CLI expands it, except for the
-//! location of the code and a few listed members.
+//! Tests that the release's `comeback.cfn.json` equals the expanded `template.yaml`, with listed exceptions.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -7,11 +6,10 @@ use std::process::Command;
 use comeback_tests::{pages, root, template};
 use serde_json::{Map, Value, json};
 
-/// Maximum size of a template in a request, in bytes. CloudFormation accepts a larger one only from an S3 bucket.
+/// Maximum size of a template outside an S3 bucket, in bytes.
 const LARGEST_BODY: usize = 51_200;
 
-/// Returns the output of a script in `packaging/`. Such a script needs the Python interpreter from the SAM CLI's
-/// environment.
+/// Returns the output of a script in `packaging/`, run by the Python interpreter in the SAM CLI's environment.
 fn printed(script: &str, argument: &str) -> Vec<u8> {
     let output = Command::new(root().join(".tools/sam/bin/python"))
         .args([script, argument])

@@ -1,21 +1,22 @@
-//! Evaluates the template's alarms on recorded metrics, as CloudWatch does. Supports the part of CloudWatch's metric
-//! math that the alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result is missing
-//! if an operand is missing. There are two differences from CloudWatch: the first period starts when the recording
-//! starts (periods do not slide), and older data points do not replace missing ones.
+//! Evaluates the template's alarms on recorded metrics, as CloudWatch does.
+//!
+//! Supports the metric math that the alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a
+//! number. A result is missing if an operand is missing.
+//!
+//! Unlike CloudWatch's, the periods do not slide, and older data points do not replace missing ones.
 
 use std::collections::BTreeMap;
 
 use comeback_tests::template;
 use serde_json::Value;
 
-/// Values of a metric or expression, one for each period. `None` if there is no data point.
+/// Values of a metric or expression, one for each period, or `None` without a data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
 /// The values of each metric, one for each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// Evaluates an alarm on recorded metrics. For each period, returns true if the alarm is in the state `ALARM` at the
-/// period's end.
+/// For each period, returns true if the alarm is in the state `ALARM` at its end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");
@@ -80,7 +81,7 @@ fn whole(value: &Value) -> usize {
         .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// Value of a metric-math expression in each period. Panics on metric math that the template's alarms do not use.
+/// Value of a metric-math expression in each period.
 fn evaluate(expression: &str, metrics: &BTreeMap<String, Series>) -> Series {
     let length = metrics.values().map(Vec::len).max().unwrap_or_default();
     let mut parser = Parser { tokens: tokens(expression), next: 0, metrics, length };

@@ -40,8 +40,7 @@ fn both_queues_keep_large_messages_for_14_days() {
     }
 }
 
-/// SQS refuses a queue with both kinds of encryption. `infra/test/parity.test.ts` compares the template's encryption
-/// settings with the construct's.
+/// SQS refuses a queue with both kinds of encryption.
 #[test]
 fn both_queues_are_encrypted_by_sqs_or_by_the_given_key() {
     let none = json!({"Ref": "AWS::NoValue"});
@@ -97,8 +96,9 @@ fn both_queues_refuse_requests_without_tls() {
     }
 }
 
-/// Tests that the template's timeouts match the constants in the code. `maxReceiveCount` must be so high that SQS
-/// never dead-letters a message: even if the handler never starts, the message's retention period ends first.
+/// The template's timeouts match the constants in the code.
+///
+/// `maxReceiveCount` must be so high that, even without a handler, a message expires before SQS dead-letters it.
 #[test]
 fn timeouts_are_those_of_the_code() {
     let queue = properties("RetryQueue");
@@ -157,8 +157,7 @@ fn example_leaves_its_retries_to_comeback() {
     );
 }
 
-/// The stack has no example target if the parameter `Example` is `no`. `infra/test/parity.test.ts` compares the rest of
-/// the template with the CDK construct's output.
+/// The stack has no example target if the parameter `Example` is `no`.
 #[test]
 fn example_is_optional() {
     let example = &template()["Parameters"]["Example"];
@@ -218,8 +217,7 @@ fn handler_reads_the_parameter_of_the_output() {
     assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
 }
 
-/// docs/deploy-cargo-lambda.md describes how to create the template's resources by hand. The end-to-end tests run the
-/// commands on that page.
+/// docs/deploy-cargo-lambda.md creates the template's resources by hand, with the template's numbers.
 #[test]
 fn page_of_cargo_lambda_has_the_templates_figures() {
     let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");

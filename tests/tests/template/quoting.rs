@@ -1,5 +1,4 @@
-//! Tests that each tool reads `POLICIES` correctly if the value is quoted as in docs/settings.md. A fake AWS endpoint
-//! records the tools' requests.
+//! Tests, with a fake AWS endpoint, that each tool reads `POLICIES` correctly if quoted as in docs/settings.md.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,8 +13,7 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// Shell function that replaces `cargo`, so that the documented `cargo lambda deploy` can deploy any file. This test
-/// does not build the handler.
+/// Shell function that replaces `cargo`, so that the documented `cargo lambda deploy` deploys any file.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]
@@ -82,8 +80,7 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request, sends its body to `bodies`, and then responds with a "not found" error. The response must come
-/// last, because the command under test may exit as soon as it receives the response.
+/// Sends a request's body to `bodies` before responding "not found", because the command may then exit.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

@@ -1,5 +1,4 @@
-//! Tests that docs/settings.md and template.yaml describe the handler's variables as `comeback_engine::SETTINGS`
-//! declares them, and that CloudFormation refuses the values that the handler refuses.
+//! Tests that docs/settings.md and template.yaml describe the settings as `comeback_engine::SETTINGS` declares them.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -11,8 +10,7 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The start of a variable's row in docs/settings.md, including the variable's meaning. On the page, more text and
-/// links may follow in the same cell.
+/// The start of a variable's row in docs/settings.md, up to the variable's meaning.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {
@@ -69,7 +67,7 @@ fn page_has_a_row_for_each_setting() {
     assert_eq!(rows.len(), SETTINGS.len());
 }
 
-/// The settings that are parameters of the template. The template sets the others itself.
+/// The settings that are parameters of the template.
 fn with_parameter() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
@@ -138,8 +136,7 @@ fn policies_entry_may_set_every_function_setting() {
     }
 }
 
-/// The handler and the CDK construct are tested with the same list of refused values. The list marks those that the
-/// template cannot refuse.
+/// Uses the list of refused values that the handler and the CDK construct are tested with.
 #[test]
 fn template_refuses_what_the_handler_refuses() {
     let list = fs::read_to_string(root().join("tests/golden/refusals.json")).expect("the list can be read");
@@ -193,8 +190,7 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// The variables that CloudFormation would refuse, and the rules that they break. `None` if no variable has a parameter
-/// in the template.
+/// The variables that CloudFormation would refuse, with the rules they break. `None` if no variable has a parameter.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -207,8 +203,7 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     (!given.is_empty()).then(|| refused.collect())
 }
 
-/// Names of the template's rules that these variables break. Evaluates the rules as CloudFormation does, but supports
-/// only the intrinsic functions that the rules use.
+/// Names of the template's rules that these variables break.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);
@@ -243,8 +238,7 @@ fn parameter_of(variable: &str) -> String {
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
-/// Returns true if CloudFormation would refuse the value. A pattern must match the whole value. A number may have
-/// decimals.
+/// Returns true if CloudFormation would refuse the value.
 fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =

@@ -97,8 +97,7 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     Ok(())
 }
 
-/// Spreads vertical positions, given in ascending order, so that they are at least [`NAME_HEIGHT`] apart. Positions
-/// that are too close together form a block, which is centred on their mean.
+/// Spreads vertical positions, given in ascending order, so that they are at least [`NAME_HEIGHT`] apart.
 fn spread(wanted: &[i32]) -> Vec<i32> {
     let top = |block: &[i32]| {
         let middle = block.iter().sum::<i32>() / block.len() as i32;
@@ -119,17 +118,16 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
     heights.collect()
 }
 
-/// Maximum number of clients in `arrivals.svg`. More clients would enlarge the file and show nothing new.
+/// Maximum number of clients in `arrivals.svg`.
 const READABLE_CLIENTS: u32 = 50;
-/// End of the time axis of `arrivals.svg`, in milliseconds. By then, the strategies visibly differ.
+/// End of the time axis of `arrivals.svg`, in milliseconds.
 const WINDOW_MS: f64 = 5_000.0;
 const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;
 const PANEL_HEIGHT: u32 = 130;
 const FOOTER_HEIGHT: u32 = 50;
 
-/// Draws `arrivals.svg`, which has a panel for each strategy. A panel shows one run, with a dot for each write that
-/// reaches the server.
+/// Draws `arrivals.svg`, which has a panel for each strategy, with a dot for each write that reaches the server.
 fn arrivals(report: &Report, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);

@@ -67,7 +67,7 @@ impl DeploymentFlags {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) account: Account,
-    /// Raised by the first Ctrl-C or SIGTERM. A second signal ends the process immediately.
+    /// Raised by the first Ctrl-C or SIGTERM.
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
 }
@@ -86,8 +86,7 @@ impl Session {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints a command's JSON object: the account, the region, the failure if the command failed, and the members of
-    /// `report`.
+    /// Prints a command's JSON object: its account and region, any failure, and the members of `report`.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -189,9 +188,7 @@ fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Asks the operator to confirm a plan. `--yes` confirms it without asking, unless the operator must answer in person.
-/// Fails if the operator declines, or cannot be asked because standard input is not a terminal or the command prints
-/// JSON.
+/// Asks the operator to confirm a plan, unless `--yes` suffices. Fails if the operator declines or cannot be asked.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {
@@ -226,7 +223,7 @@ fn is_yes(answer: &str) -> bool {
 /// Shows progress as a bar, or as a spinner if the total is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// True if the command prints JSON. Remarks are then left out.
+    /// True if the command prints JSON, without remarks.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }

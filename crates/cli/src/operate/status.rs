@@ -11,7 +11,7 @@ use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
 use crate::terminal;
 
-/// Time between two refreshes with `--watch`. SQS's counts are up to a minute old anyway.
+/// Time between two refreshes with `--watch`.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// The escape sequence that clears the terminal and moves the cursor to the top-left corner.
 const CLEAR: &str = "\x1b[2J\x1b[H";

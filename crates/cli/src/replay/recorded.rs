@@ -1,6 +1,4 @@
-//! Reads a file of recorded messages as an SQS event. The file contains an SQS event, the output of
-//! `aws sqs receive-message` (with or without `--query Messages`), a single message from either of these, or only a
-//! failure record. Several of these values, as in JSON Lines, become one event.
+//! Reads a file of recorded messages as an SQS event. Several JSON values in a file become one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,18 +13,17 @@ use crate::failure::BadFile;
 /// The recorded messages in a file, as text and in parsed form.
 #[derive(Debug)]
 pub struct Recorded<'t> {
-    /// The SQS event's text. If the file contains a single SQS event, this is the file's own text.
+    /// The text of the SQS event.
     pub event: Cow<'t, str>,
     /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
-    /// True if the file lacks attributes that SQS always writes. The replay then assumes that each message was sent
-    /// when its event failed, and that the handler receives it for the first time.
+    /// True if the file lacks attributes that SQS always writes. Each message then counts as sent at its event's
+    /// failure, and as received for the first time.
     pub times_assumed: bool,
 }
 
 impl<'t> Recorded<'t> {
-    /// Parses a file's text. `at` is the assumed send time of a message that says neither when it was sent nor when its
-    /// event failed.
+    /// Parses a file's text. `at` is the assumed send time of a message that contains no time.
     ///
     /// # Errors
     ///
@@ -64,15 +61,14 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     Ok((event.text().into(), event.assumed))
 }
 
-/// Returns the records of an SQS event as raw JSON. `None` if `value` is not an SQS event.
+/// Returns the records of an SQS event as raw JSON, or `None` for any other value.
 fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
     let records = members.get("Records").filter(|records| has_messages(records))?;
     serde_json::from_str(records.get()).ok()
 }
 
-/// Returns true if the list contains SQS messages. A target's payload may be an S3 or SNS event, which also has a
-/// member `Records`.
+/// Returns true if the list contains SQS messages, not the `Records` of an S3 or SNS event.
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -91,7 +87,7 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// Returns why the handler cannot parse an event from this body. `None` if it can, or if only the event's envelope is
+/// Returns why the handler cannot parse an event from this body. `None` if it can, or if only the envelope is
 /// malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
@@ -110,8 +106,7 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// A recorded message. It is deserialized from the format of SQS's API, and serialized in the format of the event that
-/// Lambda passes to a function.
+/// A recorded message, deserialized from the format of SQS's API and serialized in the format of Lambda's event.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Message {
@@ -144,8 +139,7 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Creates a message with this body. Its id is the body's request id. If the body has none, the id is derived from
-    /// `number`, the number of earlier messages in the event.
+    /// Creates a message with this body. Its id is the body's request id, or else derived from `number`.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -178,8 +172,7 @@ impl Message {
     }
 }
 
-/// Builds an SQS event from the values in a file. A message may lack attributes, because `aws sqs receive-message`
-/// prints only the attributes that its caller requests.
+/// An SQS event built from the values in a file.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
     /// True if any message lacks an attribute that SQS always writes.
@@ -188,8 +181,7 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds every message in a JSON value, which may be a list of messages, as in the output of `aws sqs
-    /// receive-message --query Messages`.
+    /// Adds every message in a JSON value, which may be a list of messages.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {
@@ -252,7 +244,7 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// Parses a file that must contain exactly one message. Returns the message, and true if its times are assumed.
+    /// Parses a file with exactly one message. Returns the message, and true if its times are assumed.
     fn message(text: &str) -> (Record, bool) {
         let Recorded { batch, times_assumed, .. } = read(text).unwrap();
         let [record] = batch.records.as_slice() else { panic!("{batch:?}") };

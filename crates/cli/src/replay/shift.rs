@@ -1,5 +1,4 @@
-//! `comeback replay --shift-to-now FILE`: copies a recorded event with its times shifted. Every other byte stays the
-//! same.
+//! `comeback replay --shift-to-now FILE`: copies a recorded event with its times shifted.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,9 +8,8 @@ use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Returns a copy of an SQS event with all times shifted by the same number of whole seconds, because an envelope holds
-/// only whole seconds. `moment` becomes `now` or a time less than a second earlier, so a message that was due at
-/// `moment` is due at `now`.
+/// Returns a copy of an SQS event with all times shifted by the same number of whole seconds. `moment` becomes `now`,
+/// or a time less than a second earlier.
 ///
 /// # Panics
 ///
@@ -49,7 +47,7 @@ const BODY: [Time; 4] = [
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// The number of seconds to add to the times in a recorded event. A negative number makes them earlier.
+/// The number of seconds to add to the times in a recorded event.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 
@@ -59,8 +57,8 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// Returns a copy of `text` in which the times in each of `objects` are shifted. `times` lists the members that
-    /// hold times. The objects must borrow from `text`.
+    /// Returns a copy of `text` in which the `times` in each of `objects` are shifted. The objects must borrow from
+    /// `text`.
     fn applied<'a>(
         self,
         text: &'a str,
@@ -85,8 +83,8 @@ impl Shift {
         shifted
     }
 
-    /// Shifts the times in a JSON object that is encoded as a JSON string, and returns the new string. Returns `None`
-    /// if the string does not contain an object.
+    /// Shifts the times in a JSON object that is encoded as a JSON string. `None` if the string does not contain an
+    /// object.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;

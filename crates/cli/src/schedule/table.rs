@@ -38,7 +38,7 @@ const CELLS: usize = 72;
 /// Minimum distance between two ticks, as a share of the axis, so that their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// Draws a timeline with a line for each retry. A line covers the period in which nine events in ten are retried.
+/// Draws a timeline with a line for each retry.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
     // Colours are always written. The output stream removes colours that the output cannot show.
@@ -63,8 +63,7 @@ fn scale(axis: &TimeAxis) -> String {
     scale
 }
 
-/// Formats the line of one retry, such as `  ━━━●━━  `. The dot marks the mean time, and the line extends from the 5th
-/// to the 95th percentile.
+/// Formats the line of one retry, such as `  ━━━●━━  `: the mean time, between the 5th and the 95th percentile.
 fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
     let at = retry.since_first_failure_seconds;
     let [from, mean, to] = [at.p5.into(), at.mean, at.p95.into()].map(|seconds| cell(axis.share(seconds)));

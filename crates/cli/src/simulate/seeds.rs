@@ -19,8 +19,7 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// Number of seeds in a group that runs in parallel. If several of them break an invariant, the first is reported, so
-/// that the same arguments always give the same report.
+/// Number of seeds in a group that runs in parallel.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// The members of each command's JSON object: those that it must contain, and those that it may contain.
+/// The members of each command's JSON object: the required ones, then the optional ones.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");

@@ -1,5 +1,4 @@
-//! Tests for `comeback plan`: its output, its charts and its error messages. For speed, the outages are short, and the
-//! goals are so generous that only the longest cap is simulated.
+//! Tests for `comeback plan`, with short outages and generous goals for speed.
 
 use serde_json::Value;
 

@@ -1,11 +1,10 @@
 //! Tests for `comeback simulate --report`: the text of the report, and the errors for refused arguments.
-//! `tests/tests/report_page.rs` tests how the report looks.
 
 use std::path::Path;
 
 use crate::support::*;
 
-/// Runs `comeback simulate` with these flags. Returns the report that it writes to `folder`, and its standard output.
+/// Runs `comeback simulate`, and returns the report that it writes to `folder`, and its standard output.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));

@@ -97,9 +97,8 @@ fn a_policy_without_retries_says_why() {
     assert!(text.ends_with("\n0 retries, each event; dead-lettered as max_retries (7)\n"), "{text}");
 }
 
-/// Flags that give each event 14 retries. The last retry is due 16,383 s after the first failure. If messages are never
-/// hidden, the waits take 30 moves: one for each of the ten waits of 1 to 512 s, and 2, 3, 5 and 10 for the four longer
-/// waits.
+/// Flags that give each event 14 retries. Without hiding, the waits take 30 moves: one for each of the first ten,
+/// then 2, 3, 5 and 10.
 const FOURTEEN_RETRIES: &str =
     "--events 2 --jitter none --max-retries 14 --base-backoff 1s --max-backoff 43170s";
 

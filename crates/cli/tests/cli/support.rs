@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs the command in the repository's folder. `line` is split into words as in a shell.
+/// Runs `comeback` with this command line in the repository's folder.
 pub(crate) fn comeback(line: &str) -> Output {
     comeback_with(line, &[])
 }
@@ -36,20 +36,19 @@ pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
     child.wait_with_output().expect("the command ends")
 }
 
-/// Runs `comeback` with this command line, and returns its standard output. The run must succeed.
+/// Runs `comeback` successfully with this command line, and returns its standard output.
 pub(crate) fn printed(line: &str) -> String {
     let output = comeback(line);
     assert!(output.status.success(), "{line}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Runs `comeback` with this command line and `--json`, and returns the parsed standard output. The run must succeed.
+/// Runs `comeback` successfully with this command line and `--json`, and returns the parsed standard output.
 pub(crate) fn json(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
 }
 
-/// Runs `comeback` with this command line, and returns its exit code and standard error. The run must leave standard
-/// output empty.
+/// Runs `comeback` with this command line, and returns its exit code and standard error.
 pub(crate) fn failed(line: &str) -> (i32, String) {
     let output = comeback(line);
     assert_eq!(output.stdout, b"", "{line}: {output:?}");

@@ -1,5 +1,4 @@
-//! Pages for redriving and discarding dead-letters. Planning uses only the snapshot from the latest scan; performing
-//! the plan reads the queue.
+//! Pages for redriving and discarding dead-letters. Only performing a plan reads the queue.
 
 use askama::Template;
 use axum::Router;
@@ -167,7 +166,7 @@ impl Change {
         })
     }
 
-    /// Returns the requested change. Fails if the form was not made from the newest scan.
+    /// Returns the requested change, or fails if the form was not made from the newest scan.
     fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Box<dyn Asked>, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -181,8 +180,8 @@ impl Change {
         Ok(Box::new(Redrive { chosen, retarget, payload: None, pace, limit: None }))
     }
 
-    /// Returns the command that makes the same change. If its filter may also match other dead-letters, the command
-    /// has `--dry-run`. `None` if no filter matches the chosen dead-letters.
+    /// Returns the command that makes the same change, if there is one. The command has `--dry-run` if its filter may
+    /// match other dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {
@@ -206,8 +205,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if
-/// there are no such flags, or if they contain characters that a command line cannot show.
+/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if a
+/// command line cannot express the selection.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     let (flags, is_exact) = match selection {
         Selection::All if snapshot.filter.takes_everything() => (vec!["--all".into()], true),

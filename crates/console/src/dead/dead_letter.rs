@@ -1,5 +1,4 @@
-//! The page for one dead-letter: its facts from the snapshot and, at the operator's request, the whole dead-letter,
-//! read again from the queue.
+//! The page for one dead-letter: its facts from the snapshot or, on request, the whole dead-letter from the queue.
 
 use std::rc::Rc;
 
@@ -36,7 +35,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// The facts about the dead-letter: until it is read again, only those from the snapshot.
+    /// The facts about the dead-letter, from the snapshot until it is read again.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
@@ -71,8 +70,7 @@ impl ShownPart {
     }
 }
 
-/// The payload for editing; `None` if the dead-letter has no payload. Control and bidirectional characters become JSON
-/// escapes with the same meaning.
+/// The payload for editing, if any, with control and bidirectional characters as JSON escapes.
 fn editable(dead_letter: &DeadLetter) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
@@ -106,9 +104,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Reads the queue until the dead-letter is found. The read continues even if the browser disconnects, so that all
-/// received dead-letters become visible again. Redirects to the result, so that the URL contains no payload and the
-/// browser's Back button does not send the form again.
+/// Reads the queue until the dead-letter is found, and redirects to the result. The read continues after a
+/// disconnect, to give back the other dead-letters.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -132,8 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// If a dead-letter was read again, the URL of its page contains a random name, not the payload. The console keeps
-    /// only the last dead-letter that was read.
+    /// The URL of a dead-letter that was read again contains a random name, not the payload.
     #[tokio::test]
     async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {

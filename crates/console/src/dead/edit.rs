@@ -1,7 +1,6 @@
-//! The page for redriving one dead-letter with a different payload: a form with the payload, and the plan for the
-//! redrive.
+//! The page for redriving one dead-letter with a different payload.
 //!
-//! The payload may be a megabyte long, so it is sent in the forms, never in a URL.
+//! The payload may be a megabyte long, so it is sent in forms, never in a URL.
 
 use askama::Template;
 use axum::Router;
@@ -19,8 +18,7 @@ use crate::dead::parts::{path, perform_in_turn, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok};
 use crate::work::Summary;
 
-/// Maximum size of the form, in bytes: enough for a percent-encoded payload of a megabyte with line breaks and
-/// indentation.
+/// Maximum size of the form, in bytes: enough for a percent-encoded payload of a megabyte with indentation.
 const LARGEST_EDIT: usize = 16 << 20;
 
 pub(super) fn routes() -> Router<Console> {
@@ -52,8 +50,7 @@ fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result
     Ok(Box::new(Redrive { payload: Some(payload), ..Redrive::new(chosen) }))
 }
 
-/// Shows the plan for a redrive with the form's payload. If the form includes the plan's digest, performs the redrive
-/// instead.
+/// Shows the plan for a redrive with the form's payload, or performs the redrive if the form has the plan's digest.
 async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let [scan, id] = form.required(["scan", "dead_letter"])?.map(ToOwned::to_owned);
     // The page shows control and bidirectional characters as JSON escapes, which have the same meaning. The payload

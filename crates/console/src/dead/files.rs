@@ -1,9 +1,8 @@
 //! Files that contain dead-letters: exports for the browser to download, and uploads to import.
 //!
-//! The files are in the folder where the server was started. Only the user who started the server can read them. If the
-//! server is stopped, it leaves the same files that a killed command would leave, and `comeback dead import` can
-//! continue from them. An upload is named after a digest of its content, so uploading the same file again continues the
-//! import.
+//! The files are in the folder where the server was started, readable only by the server's user. `comeback dead
+//! import` can continue from them after the server has stopped. An upload is named after a digest of its content, so
+//! uploading it again continues the import.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -53,8 +52,7 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns `name` if it has the format of the console's own file names. Such a name contains no folder, so a form
-/// cannot read files in other folders.
+/// Returns `name` if it has the format of the console's own file names, which contain no folder.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -84,8 +82,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Responds with a file that this server has written. The file contains payloads, so it can be downloaded only by
-/// submitting a form in the console.
+/// Responds to a form with a file that this server has written.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;
@@ -106,7 +103,7 @@ async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     Ok((StatusCode::OK, headers, Body::from_stream(pieces)).into_response())
 }
 
-/// Stores an uploaded file and redirects to the plan for importing it. Nothing is imported until the operator agrees.
+/// Stores an uploaded file and redirects to the plan for importing it.
 async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
     let mut parts = Multipart::from_request(visit.take_request(), &())
@@ -135,7 +132,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { Problem::incomplete() } else { Problem::without_secret() })
 }
 
-/// Stores an upload under a name derived from its content. Returns the name, and whether the file is new.
+/// Stores an upload under a name derived from its content. Returns the name, and true if the file is new.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;

@@ -25,16 +25,15 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Reserves the dead-letter queue for the action at `path`, and returns the reservation. Fails if another action has
-/// reserved the queue.
+/// Reserves the dead-letter queue for the action at `path`. Fails if another action has reserved the queue.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
-/// Performs an action that reads the dead-letter queue, and redirects to the page that shows its progress. If the form
-/// is submitted twice, the action is performed only once.
+/// Performs an action that reads the dead-letter queue, and redirects to its progress page. A second submission of
+/// the form performs nothing.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,

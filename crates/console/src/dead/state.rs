@@ -1,5 +1,4 @@
-//! The console's view of dead-letters: the newest snapshot, the action that reads the queue, and the files that the
-//! console wrote.
+//! The console's view of dead-letters: the newest snapshot, the action that reads the queue, and the console's files.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -14,8 +13,7 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Path of the page about the action that is reading the queue; empty if the action has no page. `None` if no
-    /// action is reading the queue.
+    /// Path of the page about the action that is reading the queue; empty for an action without a page.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
     /// Set to true when the server stops.
@@ -28,15 +26,14 @@ pub(crate) struct Dead {
 /// A dead-letter that the console has read again from the queue, at the operator's request.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
-    /// A heading, and the text below it: the payload, or the message's body if no event was found in the message.
-    /// `None` unless the operator requested the text.
+    /// A heading and the requested text: the payload, or the message's body if no event was found in it.
     pub(super) text: Option<(&'static str, String)>,
-    /// The formatted payload. `None` unless the operator asked to edit it.
+    /// The formatted payload, if the operator asked to edit it.
     pub(super) editable: Option<String>,
     pub(super) problem: Option<Text>,
 }
 
-/// Reservation of the dead-letter queue for one action. Dropping this value ends the reservation.
+/// Reservation of the dead-letter queue for one action, until this value is dropped.
 pub(super) struct Turn {
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
@@ -59,8 +56,7 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Stores a dead-letter that was read again; it replaces the previous one. Returns a random name that identifies it
-    /// in its page's URL.
+    /// Stores a dead-letter that was read again, in place of the previous one. Returns a random name for its URL.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));
@@ -71,7 +67,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// Returns the newest snapshot. Fails unless `scan` is its id.
+    /// Returns the newest snapshot, or fails unless `scan` is its id.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
@@ -79,8 +75,7 @@ impl Dead {
         })
     }
 
-    /// Reserves the dead-letter queue for the action at `path`. Returns the reservation, or `None` if another action
-    /// has reserved the queue.
+    /// Reserves the dead-letter queue for the action at `path`, unless another action has reserved it.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
         if self.under_way.borrow().is_some() {
             return None;
@@ -89,7 +84,7 @@ impl Dead {
         Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
     }
 
-    /// Returns an interrupt for an action without a Stop button. It is raised when the server stops.
+    /// Returns an interrupt for an action without a Stop button, raised when the server stops.
     pub(super) fn interrupt(&self) -> Interrupt {
         Interrupt::of(&self.stop)
     }

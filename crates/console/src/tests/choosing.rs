@@ -16,7 +16,7 @@ use crate::response::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A line of the handler's log about a waiting event. The event's message is not in any queue.
+/// A log line about a waiting event whose message is not in any queue.
 pub(super) fn waits(key: &str, error: &str) -> String {
     let line = json!({
         "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,
@@ -121,8 +121,7 @@ async fn waiting_event_offers_to_be_retried_or_cancelled() {
     .await;
 }
 
-/// An account in which the events `k-1` to `k-3` of the function `orders` are due in an hour, and the handler's log
-/// lines about these events.
+/// An account with three events of the function `orders` due in an hour, and the handler's log lines about them.
 async fn waiting() -> (SimulatedAws, Vec<String>) {
     let aws = sample().await;
     let url = queue_url(Sample::RETRY_QUEUE);

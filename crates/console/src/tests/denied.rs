@@ -1,5 +1,4 @@
-//! Tests for the pages that an operator without a certain permission sees: each page names the missing permission, and
-//! shows everything that can be read without it.
+//! Tests that pages name a missing permission, and show everything that can be read without it.
 
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};

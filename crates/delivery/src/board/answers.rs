@@ -15,7 +15,7 @@ const DOWN: u64 = 6;
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R> Board<E, R> {
-    /// Records the result of a call. Returns the entries to send again after a wait, grouped by the length of the wait.
+    /// Records the result of a call, and returns the entries to send again, grouped by their wait.
     pub(crate) fn answered(
         &mut self,
         batch: Batch<E>,
@@ -87,7 +87,7 @@ impl<E, R> Board<E, R> {
         self.retry(again, retries)
     }
 
-    /// Handles the refusal of a whole call. The cause may be one entry in the call, or every entry.
+    /// Handles the refusal of a whole call.
     fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
         if self.refusals.refused(&error, is_half, self.open()) {
             self.refuse(indexes, &error);
@@ -99,13 +99,13 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Settles these entries as refused, from the last to the first. In the opposite order, the first entry in a lane
-    /// would settle the later ones as [`Behind`](EntryError::Behind).
+    /// Settles these entries as refused, the last first, so that none is settled as [`Behind`](EntryError::Behind)
+    /// another.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
 
-    /// Splits a call that was refused as a whole. If one entry was the reason, the half without it may be accepted.
+    /// Splits a call that was refused as a whole, in case only one of its entries was the reason.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
             let track = self.track(index);
@@ -123,9 +123,7 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Returns the failed entries to retry, with the wait before each retry. Gives up on the others. The wait depends
-    /// on the number of calls that contained the entry. In a lane (a group of entries that must stay in order), all
-    /// failed entries use the highest of these numbers.
+    /// Returns the failed entries to retry, with their waits, and gives up on the others.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -156,8 +154,7 @@ impl<E, R> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // Starts with the last entry, so that each entry gets its own error. In the input's order, giving up on the
-        // first entry in a lane would settle the others as `Behind`.
+        // Starts with the last entry, so that each entry gets its own error instead of `Behind`.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, EntryError::Exhausted(error));
         }
@@ -181,31 +178,26 @@ fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Once the service has refused this many whole calls with the same error code, the sender assumes that the service
-/// would refuse every call.
+/// Number of refused whole calls after which the sender assumes that the service would refuse every call.
 const CALLS: u32 = 6;
-/// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call. A
-/// half-size call contains half of the entries in an earlier, refused call.
+/// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call.
 const HALVES: u32 = 2;
-/// If at most this many entries are left, the sender tries each of them, even if the service has refused every call so
-/// far. This takes at most two calls per entry.
+/// If at most this many entries are left, the sender tries each, even if the service has refused every call so far.
 const FEW: usize = 50;
 
-/// Counts the calls in a delivery that were refused as a whole. Stops counting once the service accepts an entry.
+/// Counts the calls that were refused as a whole, until the service accepts an entry.
 #[derive(Default)]
 pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// True if the calls did not all fail in the same way: the service accepted an entry, or refused calls for
-    /// different reasons.
+    /// True if the service accepted an entry, or refused calls for different reasons.
     differ: bool,
     is_certain: bool,
 }
 
 impl Refusals {
-    /// Counts a call that was refused as a whole. Returns true once the service is expected to refuse every other call
-    /// too. Never returns true after a call that was too large, because its refusal says nothing about smaller calls.
+    /// Counts a refused call, and returns true once the service is expected to refuse every other call too.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;
@@ -219,8 +211,7 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry. The two halves of a refused call are then sent before
-    /// any other entries, because their results show whether the service refuses everything.
+    /// Returns true if the service may be refusing every entry, which the halves of a refused call would show.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

@@ -15,8 +15,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Describes an existing table with this partition key and no sort key. `name` may be an ARN; if so, the writes
-    /// must name the table by the same ARN.
+    /// Describes an existing table with this partition key and no sort key; writes must use the same `name` or ARN.
     pub fn new(name: impl Into<String>, partition_key: impl Into<String>) -> Self {
         Self { name: name.into(), partition: partition_key.into(), sort: None }
     }
@@ -73,8 +72,7 @@ fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     }
 }
 
-/// Normalizes a number, because `1`, `1.0`, `+01` and `10e-1` identify the same item. Text that is not a number is left
-/// unchanged, for DynamoDB to reject.
+/// Normalizes a number, because `1`, `1.0`, `+01` and `10e-1` identify the same item.
 fn canonical_number(text: &str) -> String {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),

@@ -8,13 +8,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// The attributes of an item or a key, by name.
 pub type Attributes = HashMap<String, AttributeValue>;
 
-/// Size of an item as DynamoDB counts it: attribute names and values. Source: DynamoDB Developer Guide, "DynamoDB item
-/// sizes and formats".
+/// Size of an item as DynamoDB counts it. Source: DynamoDB Developer Guide, "DynamoDB item sizes and formats".
 pub(super) fn stored(item: &Attributes) -> usize {
     item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
 }
 
-/// Size of an empty list or map, in bytes. Each member adds `MEMBER` bytes.
+/// Size of an empty list or map, in bytes; each member adds `MEMBER` bytes.
 const CONTAINER: usize = 3;
 const MEMBER: usize = 1;
 
@@ -31,25 +30,22 @@ fn stored_value(value: &AttributeValue) -> usize {
             CONTAINER + values.iter().map(|value| MEMBER + stored_value(value)).sum::<usize>()
         }
         AttributeValue::M(values) => CONTAINER + stored(values) + MEMBER * values.len(),
-        // The attribute type is newer than the SDK. DynamoDB itself checks the value's size.
+        // The attribute type is newer than the SDK; DynamoDB itself checks its size.
         _ => 0,
     }
 }
 
-/// Stored size of a number: about 1 byte for every two significant digits, plus 1 byte; leading and trailing zeros do
-/// not count. The result is never larger than DynamoDB's own count, so an item that DynamoDB would accept is not
-/// refused here.
+/// Stored size of a number, never larger than DynamoDB's own count: a byte for every two significant digits, plus
+/// one.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Size of a write when it is sent as JSON in a call, including the JSON around it. The result may be slightly too
-/// large, but is never too small.
+/// Upper bound on the size of a write in the JSON of a call.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
-    // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`. The table's name is counted for
-    // every write, although a call contains it only once for each table.
+    // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
     AROUND + table.len() + sent_attributes(attributes)
 }
@@ -59,8 +55,7 @@ fn sent_attributes(attributes: &Attributes) -> usize {
     2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
 }
 
-/// Size of an attribute value in the JSON of a request, such as `{"S":…}`. Every type name counts as if it were the
-/// longest.
+/// Upper bound on the size of an attribute value in the JSON of a request, such as `{"S":…}`.
 fn sent_value(value: &AttributeValue) -> usize {
     const AROUND: usize = r#"{"NULL":}"#.len();
     const LITERAL: usize = "false".len();
@@ -78,8 +73,7 @@ fn sent_value(value: &AttributeValue) -> usize {
         }
 }
 
-/// Size of a JSON array in a request: the elements, a comma for each, and the brackets. `size` returns an element's
-/// size.
+/// Size of a JSON array in a request: the elements, a comma for each, and the brackets.
 fn sent_list<T>(members: &[T], size: impl Fn(&T) -> usize) -> usize {
     2 + members.iter().map(|member| size(member) + 1).sum::<usize>()
 }

@@ -26,7 +26,7 @@ pub(crate) trait Api: Sized {
 
     /// Code of a transient error: if the service returns it for an entry, the sender retries the entry.
     const PASSING: &'static str;
-    /// Code of a permanent error, after which the sender gives up on the entry. `None` if the API has no such code.
+    /// Code of a permanent error for an entry; `None` if the API has no such code.
     const FINAL: Option<&'static str> = None;
     /// Error code that the service returns when it refuses a whole call because of one entry.
     const REFUSING_WHOLE: &'static str;
@@ -65,7 +65,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .endpoint_url(service.endpoint())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
-        // The client's retries are on, as in a user's client. The senders must switch them off.
+        // The client's retries are on, so the senders must switch them off.
         .retry_config(RetryConfig::standard().with_max_attempts(4))
         .sleep_impl(
             aws_sdk_sqs::config::SharedAsyncSleep::new(aws_smithy_async::rt::sleep::TokioSleep::new()),
@@ -73,11 +73,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Checks the rules that hold whatever the service does. Every entry is either delivered or handed back unchanged. An
-/// entry is executed again only if the previous response did not show that it had been executed. No call exceeds a
-/// limit.
-///
-/// Returns the errors of the entries that were not delivered, by the entries' texts.
+/// Checks the rules that hold whatever the service does, and returns the undelivered entries' errors by text.
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],
@@ -197,7 +193,7 @@ api! {
 api! {
     BatchWriteItem: dynamodb::BatchWriteItem, aws_sdk_dynamodb, limits::DYNAMODB,
     {
-        // DynamoDB returns no code for a single write. Its response lists unprocessed writes in `UnprocessedItems`.
+        // DynamoDB returns no code for a single write, and lists unprocessed writes in `UnprocessedItems`.
         const PASSING: &'static str = "";
         const REFUSING_WHOLE: &'static str = "ValidationException";
         const ABSENT_IS_NO_ANSWER: bool = false;

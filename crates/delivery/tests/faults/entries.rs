@@ -83,8 +83,7 @@ async fn items_that_grow_in_json_fit() {
     accounted::<BatchWriteItem>(&service, &texts(25), outcome);
 }
 
-/// If one of the tables in a call does not exist or may not be accessed, DynamoDB refuses the whole call without naming
-/// the table.
+/// DynamoDB refuses a whole call if one of its tables is missing or denied, without naming the table.
 #[tokio::test]
 async fn bad_table_does_not_affect_others() {
     for (code, kind) in

@@ -1,5 +1,4 @@
-//! Tests of failed entries, calls and connections. A sender must use the connections of the caller's client, but not
-//! that client's retries.
+//! Tests of failed entries, calls and connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -98,7 +97,7 @@ async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
     for (code, most) in [
         (A::REFUSING_WHOLE, 12),
         ("InvalidSourceException", 12),
-        // One refused call ends the delivery. Three other calls are under way at that time.
+        // One refused call ends the delivery while three other calls are under way.
         ("InvalidKMSResourceException", 4),
         ("OperationDisabledException", 4),
     ] {
@@ -198,7 +197,7 @@ async fn call_is_one_request_despite_client_retries<A: Api>() {
     }
 }
 
-/// Uses the SDK's default HTTP client. A custom HTTP client would be shared by all SDK clients anyway.
+/// Uses the SDK's default HTTP client, because all SDK clients would share a custom one anyway.
 async fn senders_share_the_connections_of_their_client<A: Api>() {
     let service = Service::obliging().await;
     let mut config = config(&service).into_builder();

@@ -1,5 +1,4 @@
-//! Tests of every API against a service on a real socket. The service fails in every known way. No test sleeps, and all
-//! randomness is seeded.
+//! Tests of every API against a service on a real socket that fails in every known way.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 

@@ -1,4 +1,4 @@
-//! A fake AWS service on a real socket. It sends the responses that the test chooses.
+//! A fake AWS service on a real socket, which sends the responses that the test chooses.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,8 +17,7 @@ use tokio::task::JoinHandle;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// The error code for each entry, in the order of the entries in the call. The service accepts the entries whose
-    /// code is `None`.
+    /// The error code for each entry in the call, in order; `None` if the service accepts the entry.
     Entries(Vec<Option<&'static str>>),
     /// Accepts no entry, and responds with this status and error code.
     Error(u16, &'static str),
@@ -36,21 +35,20 @@ impl Answer {
     }
 }
 
-/// The entries that the fake service has received and accepted. Each is identified by its text.
+/// The calls and entries that the fake service has received, by the entries' texts.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,
     pub(crate) calls: Vec<Vec<String>>,
     /// The accepted entries, in the order in which they were accepted.
     pub(crate) done: Vec<String>,
-    /// Entries that were sent in a call whose response did not report them as accepted. A caller may send these entries
-    /// again.
+    /// Entries whose response did not report them as accepted; a caller may send these again.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
 }
 
-/// A fake AWS service. It stops accepting connections when dropped.
+/// A fake AWS service, which stops accepting connections when dropped.
 pub(crate) struct Service {
     address: std::net::SocketAddr,
     log: Arc<Mutex<Log>>,
@@ -166,8 +164,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,
-    /// The call's entries, in the order in which the body lists them. Entries of `BatchWriteItem` include their
-    /// `Table`.
+    /// The call's entries, in the order of the body; entries of `BatchWriteItem` include their `Table`.
     pub(crate) entries: Vec<Value>,
     bytes: usize,
 }

@@ -1,5 +1,4 @@
-//! Tests for packing entries into batches: the batches are few, each can be filled up to its limits, and the entries
-//! in a lane stay in order.
+//! Tests for packing entries into few full batches that keep the order of each lane.
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Retries};

@@ -1,5 +1,4 @@
-//! Services that accept a limited number of entries per second, on tokio's paused clock. `benches/figures.rs` uses them
-//! too.
+//! Services that accept a limited number of entries per second, on tokio's paused clock.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +8,11 @@ use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{EntryAnswer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A service with one token bucket for entries and one for bytes. It throttles an entry if either bucket has too few
-/// tokens left for the entry.
+/// A service that throttles an entry if its token bucket for entries or for bytes has too few tokens.
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// True if the service returns a result for each entry even when it accepts none of the entries in a call, as
-    /// Kinesis does. False if it fails the whole call in that case, as DynamoDB and SQS do.
+    /// True if the service returns a result for each entry even when it accepts none, as Kinesis does.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,

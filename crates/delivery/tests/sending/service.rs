@@ -23,8 +23,7 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// A scripted result for one entry. The entries get the script's results in order, across all calls. Once the script is
-/// used up, its last result repeats.
+/// A scripted result for one entry; the last result in a script repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
@@ -40,7 +39,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) ids: Vec<usize>,
-    /// The service's result for each entry. `None` while the call is under way, or if the call was dropped.
+    /// The service's result for each entry; `None` while the call is under way, or if it was dropped.
     pub(crate) answers: Option<Vec<Option<Fate>>>,
     pub(crate) began: u32,
     pub(crate) ended: u32,
@@ -54,8 +53,7 @@ pub(crate) struct Service {
     pub(crate) polls: usize,
     /// Bytes that an entry adds to a call beyond its own size.
     pub(crate) overhead: usize,
-    /// An error kind, and the ids of the entries that cause it. A call with any of these entries fails as a whole with
-    /// this error, whatever results the test has scripted for the call.
+    /// An error kind, and the ids of the entries that make their whole call fail with it.
     pub(crate) bad: (ErrorKind, Vec<usize>),
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
@@ -86,7 +84,7 @@ impl Service {
         self.calls.borrow().iter().map(|call| call.ids.clone()).collect()
     }
 
-    /// Returns a sender that delivers to this service. The sender's waits are recorded, and take no real time.
+    /// Returns a sender to this service; its waits are recorded and take no real time.
     pub(crate) fn sender<'s>(&'s self) -> Sender<&'s Self, impl Fn(Duration) -> LocalBoxFuture<'s, ()>> {
         Sender::over(self, |wait| self.sleep(wait).boxed_local())
     }
@@ -178,7 +176,7 @@ impl Service {
 }
 
 impl Call {
-    /// Returns true if the call was refused as a whole. Its entries are then sent again in two calls of half the size.
+    /// Returns true if the call was refused as a whole and then sent again in halves.
     pub(crate) fn was_halved(&self) -> bool {
         let first = self.answers.as_ref().and_then(|answers| answers[0]);
         self.ids.len() > 1 && matches!(first, Some(Fate::Whole(ErrorKind::Refused | ErrorKind::TooLarge)))
@@ -201,8 +199,8 @@ impl Call {
 }
 
 impl Fate {
-    /// Returns the error reported for an entry with this fate; `None` if the entry is delivered. `first` is the fate of
-    /// the first entry in the same call.
+    /// Returns the error for an entry in a call whose first entry has the fate `first`; `None` if the entry is
+    /// delivered.
     pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<ErrorKind> {
         match (first, fate) {
             (Some(Self::Panic), _) => Some(ErrorKind::Panicked),

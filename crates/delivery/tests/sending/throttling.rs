@@ -12,8 +12,7 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// Waits like those of `Retries::default()`, but from fixed seeds, so that they are the same in every run. Each
-/// clone, and therefore each failed batch, has its own seed.
+/// Waits like those of `Retries::default()`, but from fixed seeds, one for each clone.
 struct Drawn {
     waits: Delays,
     next_seed: Arc<AtomicU64>,
@@ -46,8 +45,7 @@ impl Iterator for Drawn {
     }
 }
 
-/// Sends the given number of entries, and checks that all of them arrive within 1.5 times the shortest possible time.
-/// The service accepts the first `burst` entries at once, and the rest at `per_second`.
+/// Checks that all entries arrive within 1.5 times the shortest time that `burst` and `per_second` allow.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::of(Drawn::seeded(7)));
     let start = Instant::now();

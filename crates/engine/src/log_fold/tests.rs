@@ -152,7 +152,7 @@ fn state(fold: &Fold, message: usize) -> Option<Result<WaitsFor, ()>> {
 
 const MESSAGES: usize = 4;
 
-/// Log lines about a few messages. No two lines have the same time.
+/// Log lines about a few messages, each with a different time.
 fn some_lines() -> impl Strategy<Value = Vec<LogLine<'static>>> {
     let line = (0..MESSAGES, any::<Index>(), any::<Index>(), 0..5_000u64);
     prop::collection::vec(line, 0..40).prop_map(|lines| {

@@ -315,7 +315,7 @@ fn a_forged_text_cannot_make_a_line_long() {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
 
-/// Returns the names in the first column of a table in docs/what-happens-to.md. `head` is the header row of the table.
+/// Returns the names in the first column of the table with the header row `head`.
 fn documented(head: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let (_, log) = page.split_once("\n## The log\n").unwrap();

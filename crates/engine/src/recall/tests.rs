@@ -6,7 +6,7 @@ use crate::log_line::LogLine;
 use crate::outcome::What;
 
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The time of the request, in seconds. Handlers notice the request within 37.5 s.
+/// The time of the request, in seconds.
 const AT: u64 = 100_000;
 
 fn at(second: u64) -> Timestamp {
@@ -18,8 +18,7 @@ fn policies() -> Policies {
     Policies::from_variables(|name| variables.iter().find(|it| it.0 == name).map(|it| it.1.into())).unwrap()
 }
 
-/// Returns a pauses document with these pauses and requests. Each pause is a tuple (from, until, spread), and each
-/// request a tuple (at, within), in seconds.
+/// Returns a pauses document. Each pause is (from, until, spread), and each request (at, within), in seconds.
 fn document(pauses: &[(u64, Option<u64>, u64)], requests: &[(u64, u64)]) -> Pauses {
     let until = |until: &Option<u64>| until.map_or_else(|| "null".to_owned(), |until| until.to_string());
     let pauses = pauses.iter().map(|(from, end, spread)| {
@@ -57,8 +56,7 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// Applies the last retry request or, if there is none, the last pause, one minute after [`AT`]. Returns the seconds
-/// from [`AT`] until the message's retry is due.
+/// Applies the last retry request or else the last pause, and returns the seconds from [`AT`] until the retry is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
@@ -120,8 +118,7 @@ fn a_message_that_a_request_leaves_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// Returns the seconds from `AT` until the retry of the message in `line` is due. The pauses document has one
-/// request, in the list `list`. `more` is the JSON of further members of the request.
+/// Returns the seconds from `AT` until the retry of the message in `line` is due.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };

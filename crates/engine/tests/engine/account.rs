@@ -42,9 +42,9 @@ pub(crate) enum Invoke {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A call that changes visibility timeouts: the messages' receipt handles, and their new timeouts in seconds.
+    /// Receipt handles, and new visibility timeouts in seconds.
     Hide(Vec<(String, u64)>),
-    /// An invocation: the function's ARN and the payload.
+    /// The function's ARN and the payload.
     Invoke(String, String),
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
@@ -65,8 +65,7 @@ pub(crate) struct Copy {
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// A simulated AWS account that records the calls. Each boxed function returns the planned result of the next call of
-/// its kind.
+/// A simulated AWS account with planned results, which records the calls to it.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
@@ -76,7 +75,7 @@ pub(crate) struct World<'w> {
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
-    /// The messages that SQS hid: receipt handles, and visibility timeouts in seconds.
+    /// Receipt handles, and visibility timeouts in seconds.
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// The payloads of the invocations that Lambda accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
@@ -88,7 +87,7 @@ pub(crate) struct World<'w> {
     /// The number of pending calls that invoke a function, read the pauses or count messages.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// One value for each call with a batch of entries: true if the handler's deadline had passed when the call began.
+    /// For each batch call: true if the handler's deadline had passed when the call began.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
@@ -137,7 +136,7 @@ impl World<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// Handles a batch. The deadline passes once `calls` calls have been started.
+    /// Handles a batch whose deadline passes once `calls` calls have been started.
     pub(crate) fn handle_until(
         &self,
         records: &[Record],

@@ -1,5 +1,4 @@
-//! Tests for the calls that handle a batch: how they are grouped and ordered, which of them run concurrently, and what
-//! happens to a message if its call fails or must not start.
+//! Tests for the calls that handle a batch.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -76,7 +75,7 @@ fn the_first_call_guards_invokes() {
     assert_eq!(report.unguarded, None);
 }
 
-/// Asserts that 2,000 times are spread evenly over the hour that begins at `least`. All times are in seconds.
+/// Asserts that 2,000 times, in seconds, are spread evenly over the hour that begins at `least`.
 fn assert_even_over_an_hour(times: &[u64], least: u64) {
     assert!(times.iter().all(|secs| (least..=least + 3_600).contains(secs)));
     let quarters =
@@ -126,8 +125,7 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// If a message cannot be hidden before its move, it is not moved. It stays in the queue and is hidden until its retry
-/// is due, even though `HIDE_UP_TO` does not allow any more hidden messages.
+/// If a message cannot be hidden before its move, it is hidden for its wait, even though `HIDE_UP_TO` is 0.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);
@@ -142,8 +140,7 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages use up the room: they could not be hidden before their re-invocations, which were then throttled. The
-/// third message is therefore moved.
+/// Two messages use up the room, because they could not be hidden before their re-invocations.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);

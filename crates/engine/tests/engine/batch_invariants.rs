@@ -70,8 +70,7 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
-/// Generates a result of reading the pauses parameter. `None` means that the handler's variable `PAUSES` is not set, so
-/// the handler never reads the parameter.
+/// Generates a result of reading the pauses parameter; `None` means that `PAUSES` is not set.
 fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
     let open =
         |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);
@@ -220,9 +219,7 @@ proptest! {
         }
     }
 
-    /// If a log line contains a receipt handle, the message is hidden for as long as the line says, and no copy of the
-    /// event is in flight. A line about a message that waits only for a backoff of more than two minutes always
-    /// contains a handle.
+    /// If a log line has a receipt handle, its message is hidden, and no copy of the event is in flight.
     #[test]
     fn only_recallable_messages_have_a_handle(
         records in batch(),

@@ -1,4 +1,4 @@
-//! Tests of an operator's cancel requests: which events they apply to, and which rules take precedence over them.
+//! Tests of an operator's cancel requests.
 
 use comeback_engine::{Action, Pauses, Policies, Policy, Record, RequestKind, Timestamp, decide};
 
@@ -34,8 +34,7 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Returns true if the record is dead-lettered because of a cancel request that was made half a minute earlier. `more`
-/// holds further members of the request's JSON.
+/// Returns true if a cancel request with the JSON members `more`, made half a minute earlier, dead-letters the record.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {

@@ -1,4 +1,4 @@
-//! Tests of dead-letters: the format, reading a dead-letter back, and redriving an event.
+//! Tests of dead-letters: their format, reading them back, and redriving an event.
 
 use comeback_engine::{
     Action, Attribute, DeadLetter, DeadLetterKind, FailedEvent, MOVED_ATTRIBUTE, Pauses, Policies, Policy,

@@ -1,5 +1,4 @@
-//! Tests for `decide`: each reason for dead-lettering an event, limits such as `MAX_AGE`, the order of the rules, due
-//! times, and jitter.
+//! Tests of the rules of `decide`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -181,8 +180,7 @@ fn payload_too_large_counts_the_new_envelope() {
     }
 }
 
-/// The first message breaks one rule. Each message after it also breaks a rule that is checked earlier. That rule
-/// gives the reason for dead-lettering.
+/// Each message breaks one more rule than the message before it, and that rule is checked first.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {
@@ -430,8 +428,7 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// An update that changes the hash function or the random-number generator behind the draws would change the due times
-/// of events in flight.
+/// Other draws would change the due times of events in flight.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

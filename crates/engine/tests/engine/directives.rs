@@ -145,8 +145,7 @@ fn an_unreadable_wait_leaves_the_backoff() {
     assert_eq!(said(&record(without), &days(1)), Some(ignored));
 }
 
-/// The cases are shared with the crate `backoff`. Their messages are raw JSON, so that a message can hold a lone
-/// surrogate.
+/// The messages are raw JSON, so that they can contain a lone surrogate.
 #[test]
 fn shared_cases_are_read_as_expected() {
     #[derive(serde::Deserialize)]

@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// Returns a [`World`] that answers each read of the pauses with the next of these results. The last result repeats.
+/// Returns a [`World`] that answers the reads of the pauses with these results, and repeats the last.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
@@ -129,7 +129,7 @@ fn a_read_that_panics_is_a_failure() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
 }
 
-/// A held message is moved twice if there is no room to hide it. Its copies carry the end of the hold.
+/// If there is no room to hide a held message, its copies carry the end of the hold.
 #[test]
 fn held_messages_may_be_moved() {
     let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));

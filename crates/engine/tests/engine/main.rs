@@ -1,7 +1,4 @@
-//! Tests of the engine through its public API. `decide`, `directives`, `pauses`, `retry_now` and `cancels` test the
-//! rules. `batch`, `moves`, `held` and `batch_invariants` test `Environment`. `reading`, `dead_letters`, `policy` and
-//! `policies` test the input and output of the engine. `model` model-checks the protocol of one event. `account` is a
-//! stand-in for AWS, and `support` builds messages and policies.
+//! Tests of the engine through its public API.
 
 mod account;
 mod batch;

@@ -1,8 +1,6 @@
-//! Model-checks the protocol for one event: the queue, the handler, the target and the dead-letter queue. Explores
-//! every order of steps, outages and a bounded number of faults.
+//! Model-checks the handling of one event: every order of steps and outages, with a bounded number of faults.
 //!
-//! The handler itself is not modelled: each of its steps calls the real `Environment::handle` at a virtual time. The
-//! checker stops once it has seen every state. No path returns to an earlier state, so every path ends.
+//! Each step of the handler calls the real `Environment::handle` at a virtual time.
 
 mod protocol;
 
@@ -27,7 +25,7 @@ fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {
     Protocol { policy, failed: vec![TARGET], faults: 2, outage: Duration::from_secs(600) }
 }
 
-/// At most two retries: one minute after the first failure, and two minutes after the second.
+/// Retries one minute after the first failure and two minutes after the second.
 fn two_retries() -> Protocol {
     protocol(|_| {})
 }

@@ -15,7 +15,7 @@ fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message that waits 2,048 s for its 12th retry. The wait takes three moves.
+/// A message that waits 2,048 s for its 12th retry, in three moves.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }
@@ -203,8 +203,7 @@ fn an_unanswered_move_is_hidden_for_an_hour_at_least() {
     }
 }
 
-/// After an `Invoke` call without a response, the event is not invoked again for at least an hour, even if its message
-/// is moved several times during this wait.
+/// An unanswered `Invoke` is not repeated for an hour, even if its message is moved several times.
 #[test]
 fn a_copy_carries_the_wait_after_a_failed_step() {
     let policy = moving();

@@ -11,8 +11,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs() + seconds)
 }
 
-/// Pauses for [`ORDERS`]. Each is a tuple (start, end, spread), in seconds. The start and end count from the first
-/// failure.
+/// Pauses for [`ORDERS`]: start and end in seconds from the first failure, and the spread in seconds.
 fn pauses(all: &[(i64, Option<i64>, u64)]) -> Pauses {
     of_targets(&all.iter().map(|&(from, until, spread)| (ORDERS, from, until, spread)).collect::<Vec<_>>())
 }
@@ -31,8 +30,7 @@ fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// Seconds from the end of a pause until every paused event has been checked again. With 160 environments, it takes at
-/// most a minute until the pauses are read again, and then at most [`HOLD`] until the event is checked.
+/// Seconds from the end of a pause until every paused event has been checked again: the next read, then [`HOLD`].
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
@@ -222,8 +220,7 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// If an open pause postponed the retries of returning events, each check during the pause would delay a retry a little
-/// more, and would use up one of the message's receives.
+/// If an open pause postponed the retries of returning events, each check would delay them further.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -236,8 +233,7 @@ fn an_open_pause_does_not_move_returning_events() {
     }
 }
 
-/// The last retry is due a minute before the event reaches `MAX_AGE`. The time from the start of a pause until every
-/// paused event has been checked again does not count towards `MAX_AGE`.
+/// The last retry is due a minute before the event reaches `MAX_AGE`, which does not count paused time.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -273,7 +269,7 @@ struct Paused<'a> {
 }
 
 impl Paused<'_> {
-    /// The pauses document at `now`. Pauses that have not begun are not in it.
+    /// The pauses document at `now`, with the pauses that have begun.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
@@ -283,8 +279,10 @@ impl Paused<'_> {
     }
 }
 
-/// Simulates a message until it is no longer deferred or held. The handler notices changes to the pauses `lag` seconds
-/// late, and receives the message `latency` milliseconds late.
+/// Simulates a message until it is no longer deferred or held.
+///
+/// The handler notices changes to the pauses `lag` seconds late, and receives the message `latency` milliseconds
+/// late.
 fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let policies = Policies::from(policy.clone());
     let mut record = Record { receive_count: 1, ..received_at(1) };
@@ -307,8 +305,7 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates the number of seconds from a pause's actual end to its planned end; `None` for a pause without a planned
-/// end. About half of the numbers are below [`LATEST_READ`].
+/// Generates the seconds from a pause's actual end to its planned end, if any; about half are below [`LATEST_READ`].
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -316,8 +313,7 @@ fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// An event that would be retried without pauses is also retried with pauses. Its message's receive count stays
-    /// within SQS's limit.
+    /// An event that would be retried without pauses is also retried with pauses.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],
@@ -350,8 +346,7 @@ proptest! {
     }
 }
 
-/// A handler environment that has not noticed the early end hides the message until after the planned end. Even then,
-/// an environment that has noticed the early end must have time to retry the event.
+/// A handler environment that has not noticed the early end hides the message until after the planned end.
 #[test]
 fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];

@@ -1,4 +1,4 @@
-//! Tests for `POLICIES`: which entry applies, which settings it inherits, and which entries are refused.
+//! Tests of `POLICIES`.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// Returns the `MAX_RETRIES` of the policy that applies to the function. These tests use it to tell policies apart.
+/// Returns the `MAX_RETRIES` that applies to the function, by which these tests tell policies apart.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
@@ -105,8 +105,7 @@ fn a_mistake_in_the_stack_is_reported_once() {
     );
 }
 
-/// The entry for `orders` in `POLICIES` sets an envelope style and a `MAX_AGE` of two hours. An hour after the first
-/// failure, the event is re-invoked in that style, and its message is hidden for less than the remaining hour.
+/// An entry's `ENVELOPE` and `MAX_AGE` apply to the re-invocation and to the visibility timeout before it.
 #[test]
 fn a_functions_policy_applies_to_call_and_guard() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
@@ -141,7 +140,7 @@ fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     select(texts.to_vec())
 }
 
-/// Generates values for some of a policy's variables. Most combinations are valid.
+/// Generates values for some of a policy's variables; most combinations are valid.
 fn some_settings() -> impl Strategy<Value = Variables> {
     let setting = select(Setting::of_functions().map(|setting| setting.name).collect::<Vec<_>>())
         .prop_flat_map(|name| {
@@ -188,8 +187,7 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Handles a message twice: once with `Invoke` calls that get a response, and once with `Invoke` calls that get none.
-/// Returns all outcomes and calls as a string.
+/// Handles a message with answered and with unanswered `Invoke` calls, and returns all outcomes and calls.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);
@@ -232,8 +230,7 @@ proptest! {
         }
     }
 
-    /// An entry affects a matching function as if the entry's settings were the stack's. It does not affect other
-    /// functions.
+    /// An entry affects only matching functions, as if its settings were the stack's.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
         stack in some_settings(),

@@ -1,5 +1,4 @@
-//! Tests for the settings: durations, globs, and each field of the ARNs in `TARGET_FUNCTIONS`.
-//! `tests/golden/refusals.json` has the errors for refused settings.
+//! Tests of the settings.
 
 use std::collections::HashMap;
 

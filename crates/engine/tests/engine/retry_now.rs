@@ -24,7 +24,7 @@ fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
 
-/// A retry request made `second` seconds after [`T0`]. `more` holds additional JSON members.
+/// A retry request made `second` seconds after [`T0`], with additional JSON members.
 fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }

@@ -1,6 +1,7 @@
-//! Tests for `infra/src/settings.json`, which gives programs in other languages the table of settings. The CDK
-//! construct and the tests of the SQS consumers use the file. After a change to the table, rewrite the file with
-//! `UPDATE_EXPECT=1 cargo test -p comeback-engine --test engine settings_file`.
+//! Tests of `infra/src/settings.json`, the table of settings for programs in other languages.
+//!
+//! After a change to the table, rewrite the file with `UPDATE_EXPECT=1 cargo test -p comeback-engine --test engine
+//! settings_file`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Messages and policies for the engine's tests. The event that [`record`] creates first failed at [`T0`].
+//! Messages and policies for the engine's tests.
 
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:
 /// The time at which the tests' event first failed: 2026-09-14T15:46:54Z.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour after [`T0`]. A message on its second receive is due by then, but its event is far from the default
-/// `MAX_AGE`.
+/// An hour after [`T0`]: late enough for a first retry, and well before the default `MAX_AGE`.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
@@ -52,13 +51,12 @@ pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
 
-/// Returns the text with `from` replaced by `to`. Panics if the text does not contain `from`.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from} is not in {text}");
     text.replace(from, to)
 }
 
-/// Settings without jitter. Every waiting message is hidden, however many are in flight.
+/// Settings without jitter, and with room to hide every waiting message.
 pub(crate) fn settings() -> Settings {
     Settings {
         max_retries: 185,

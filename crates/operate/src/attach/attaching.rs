@@ -22,9 +22,9 @@ use crate::text::{quoted, shell};
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
-    /// Plans how to attach the function. The steps are ordered so that the handler is ready to retry the function's
-    /// failed events before the first one arrives. Fails if the function is attached to another deployment, unless
-    /// `may_move` is true.
+    /// Plans how to attach the function, so that the handler is ready before the first failed event arrives.
+    ///
+    /// Fails if the function is attached to another deployment, unless `may_move` is true.
     pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = FunctionPlan::of(self);
@@ -161,8 +161,7 @@ impl Attachment {
         }
     }
 
-    /// Plans tags that store the function's settings, so that `detach` can restore them. Skips settings that this or
-    /// another Comeback deployment has set.
+    /// Plans tags that store the function's settings for `detach`, unless a Comeback deployment has set them.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();
@@ -199,8 +198,7 @@ impl Attachment {
         MOST_TAGS.saturating_sub(there.len())
     }
 
-    /// Step 1 of docs/attach.md: lets the function's role send to the retry queue. The doctor's checks CB105 and CB106
-    /// report whether this step is needed.
+    /// Step 1 of docs/attach.md: lets the function's role send to the retry queue.
     pub(crate) fn allow_sending(&self) -> Result<Option<Step>, Failure> {
         let rights = [&**seen(&self.send)?, seen(&self.use_key)?].concat();
         match missing(&rights) {
@@ -209,8 +207,7 @@ impl Attachment {
         }
     }
 
-    /// Returns step 2 of docs/attach.md, which adds the function to the allow-list. Returns `None` if the function is
-    /// already on the list. The doctor's check CB108 reports whether this step is needed.
+    /// Step 2 of docs/attach.md: adds the function to the allow-list, unless it is on the list already.
     pub(crate) fn list(&self) -> Result<Option<Step>, Failure> {
         if self.deployment.allows(&self.target.invoked_arn()) {
             return Ok(None);
@@ -230,10 +227,8 @@ impl Attachment {
         }
     }
 
-    /// Returns step 3 of docs/attach.md, which lets the handler invoke the function. Returns `None` if the handler may
-    /// already invoke it. If a stack owns the handler, the step adds the function to the stack's parameter
-    /// `TargetFunctions`, and the stack then grants the permission. The doctor's check CB109 reports whether this step
-    /// is needed.
+    /// Step 3 of docs/attach.md: lets the handler invoke the function. A stack that owns the handler grants this
+    /// permission itself.
     pub(crate) fn allow_invoking(&self) -> Result<Option<Step>, Failure> {
         let arn = &self.target.arn;
         match missing(seen(&self.invoke)?) {
@@ -265,15 +260,12 @@ impl Attachment {
         }
     }
 
-    /// Step 4 of docs/attach.md: keeps Lambda's recursive loop detection from stopping the retries after 16 rounds
-    /// through the queue. The doctor's check CB107 reports whether this step is needed.
+    /// Step 4 of docs/attach.md: keeps Lambda's recursive loop detection from stopping the retries after 16 rounds.
     pub(crate) fn allow_recursion(&self) -> Option<Step> {
         (!self.target.recursion_allowed).then_some(Step::Recursion(true))
     }
 
-    /// Returns step 5 of docs/attach.md, which sends failed events to the retry queue and turns Lambda's own retries
-    /// off. Returns `None` if the function already has these settings. The on-success destination does not change. The
-    /// doctor's checks CB102, CB103 and CB104 report whether this step is needed.
+    /// Step 5 of docs/attach.md: sends failed events to the retry queue and turns Lambda's own retries off.
     pub(crate) fn redirect(&self) -> Option<Step> {
         let before = self.target.settings();
         let goal = InvokeSettings {

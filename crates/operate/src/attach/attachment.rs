@@ -18,31 +18,25 @@ use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
-    /// True if the function was deleted or never existed. The function then has no settings and no tags.
+    /// True if the function was deleted or never existed.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function's failed events, keyed by the function's qualifier. The key is
-    /// `None` for invocations without a qualifier.
+    /// The other deployments that retry the function's failed events, by its qualifier (`None` without one).
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key. `detach` uses this field only
-    /// if the read failed.
+    /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The permissions that the function's role needs to send to the retry queue. `attach` and `doctor` read this
-    /// field; `detach` does not.
+    /// The permissions that the function's role needs to send to the retry queue.
     pub(crate) send: Rights,
-    /// The permissions that the function's role needs to use the retry queue's key. Empty if AWS manages the key.
-    /// `attach` and `doctor` read this field; `detach` does not.
+    /// The permissions that the function's role needs to use the retry queue's key; empty if AWS manages the key.
     pub(crate) use_key: Rights,
     /// True if `attach` has granted the function's role permission to send to the retry queue.
     pub(crate) send_policy: bool,
-    /// The permissions that the handler's role needs to invoke the function. `attach` and `doctor` read this field;
-    /// `detach` does not.
+    /// The permissions that the handler's role needs to invoke the function.
     pub(crate) invoke: Rights,
-    /// True if `attach` has granted the handler's role permission to invoke the function. `attach` grants this
-    /// permission only if no stack owns the handler.
+    /// True if `attach` has granted the handler's role permission to invoke the function, because no stack owns the
+    /// handler.
     pub(crate) invoke_policy: bool,
-    /// The total size, in characters, of the inline policies of the handler's role, including the permission to invoke
-    /// the function. 0 if `attach` does not add this permission.
+    /// The size in characters of the handler role's inline policies with the added permission; 0 if none is added.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations.
     pub(crate) owner: Option<String>,
@@ -50,23 +44,21 @@ pub(crate) struct Attachment {
     pub(crate) list_owner: ListOwner,
 }
 
-/// Where the allow-list, `TARGET_FUNCTIONS`, is set. This determines whether and how `attach` can edit the list.
+/// Where the allow-list, `TARGET_FUNCTIONS`, is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
-    /// A stack's `TargetFunctions` parameter. It sets the handler's allow-list, and the stack lets the handler invoke
-    /// the functions in it.
+    /// A stack's parameter `TargetFunctions`, which also lets the handler invoke the functions in it.
     Parameter { stack: String, value: String },
-    /// The template of a stack that has no parameter `TargetFunctions`. The allow-list changes only when the template
-    /// is changed and deployed.
+    /// The template of a stack that has no parameter `TargetFunctions`.
     Template { stack: String },
     /// The environment variables of a handler that no stack owns.
     Environment,
 }
 
 impl Attachment {
-    /// Reads how a function is attached to a deployment. For a deleted function, reads only what is left of it in the
-    /// deployment, such as its allow-list entry and its alarm. Fails if the function is the handler itself, or is
-    /// outside the deployment's account or region.
+    /// Reads how a function is attached to a deployment, or what a deleted function left in the deployment.
+    ///
+    /// Fails if the function is the handler itself, or is outside the deployment's account or region.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -148,8 +140,7 @@ impl Attachment {
         );
     }
 
-    /// The function's attached qualifiers: those whose failed events go to the retry queue. `None` stands for the
-    /// unqualified function.
+    /// The function's attached qualifiers; `None` stands for the unqualified function.
     pub(crate) fn attached(&self) -> impl Iterator<Item = Option<&str>> {
         let goes_there =
             |it: &InvokeSettings| it.on_failure.as_ref() == Some(&self.deployment.retry_queue.arn);
@@ -162,8 +153,7 @@ impl Attachment {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
-    /// Returns true if the function is attached with the qualifier that the operator named, or without a qualifier if
-    /// the operator named none.
+    /// Returns true if the function is attached with the qualifier that the operator named, if any.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
@@ -205,9 +195,8 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Determines where a deployment's allow-list is set. For a nested stack, this is `Template`, because only its
-    /// parent stack can set its parameters. `stack` is `None` if the deployment has no stack, or if its stack was
-    /// deleted.
+    /// Determines where a deployment's allow-list is set. Only its parent stack can set the parameters of a nested
+    /// stack.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
@@ -259,8 +248,7 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the deployment that receives a qualifier's failed events according to the qualifier's `settings`. Returns
-/// `None` if it is `deployment` itself, or if no deployment receives them.
+/// Finds the other deployment, if any, to which these settings send a qualifier's failed events.
 pub(crate) async fn other_than(
     account: &Account,
     deployment: &Deployment,
@@ -272,9 +260,9 @@ pub(crate) async fn other_than(
     }
 }
 
-/// Finds the stack that owns the target's settings for asynchronous invocations. This is usually the function's own
-/// stack. If a CDK app imported the function to attach it, a deployment's stack owns them. Returns `None` if no stack
-/// does.
+/// Finds the stack that owns the target's settings for asynchronous invocations.
+///
+/// If a CDK app imported the function to attach it, the owner is a deployment's stack.
 async fn owner(
     account: &Account,
     deployment: &Deployment,

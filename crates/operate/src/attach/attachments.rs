@@ -1,4 +1,4 @@
-//! The output of `comeback attach --list`: the functions that are attached to a deployment, each with its policy.
+//! The output of `comeback attach --list`: the functions that are attached to a deployment.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub struct Attachments {
 
 #[derive(Debug, Serialize)]
 struct AttachedFunction {
-    /// The function as a command's argument: its name, or its ARN if the function is in another account or region.
+    /// The function's name, or its ARN if the function is in another account or region.
     function: String,
     /// The function's own retry policy; `None` if the stack's policy applies.
     #[serde(serialize_with = "in_words")]
@@ -41,13 +41,12 @@ fn in_words<S: Serializer>(policy: &Option<PolicyEntry>, serializer: S) -> Resul
     policy.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
-/// Lists the functions on the deployment's allow-list. If the list has patterns, also lists the functions that match a
-/// pattern and send their failed events to the retry queue.
+/// Lists the functions on the deployment's allow-list, including the attached ones that match its patterns.
 ///
 /// # Errors
 ///
-/// Fails if the deployment cannot be read. If the functions that match a pattern cannot be read, the result still lists
-/// the other functions, and its `end` returns the failure.
+/// Fails if the deployment cannot be read. If only the matching functions cannot be read, the result's `end` returns
+/// the failure.
 pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
     let deployment = operator.deployment().await?;
     let matched = operator.interrupt.or(deployment.matched(&operator.account)).await;
@@ -119,8 +118,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::operator::Which;
 
-    /// An account with these values for the handler's variables `TARGET_FUNCTIONS` and `POLICIES`. The failed events of
-    /// `shop-cart` go to the retry queue.
+    /// An account with these values for the handler's variables, in which `shop-cart` is attached.
     fn account(targets: &str, policies: &str) -> SimulatedAws {
         let others = ["shop-cart", "shop-stock"].map(Into::into).into();
         let aws = Sample { others, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build();

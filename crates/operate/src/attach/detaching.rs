@@ -13,9 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans how to detach the function. The plan restores the function's earlier on-failure destination at once. It
-    /// undoes everything else only after the function's events have left the retry queue, unless the operator used
-    /// `--now`.
+    /// Plans how to detach the function: first its destination, and the rest once its events have left the retry
+    /// queue.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -102,9 +101,8 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag that records when this deployment stopped receiving the function's failures. The key is
-    /// `kept::MOVED` if another deployment retries the function, because `kept::DETACHED` then belongs to that
-    /// deployment.
+    /// The key of the tag that records when this deployment stopped receiving the function's failures.
+    /// `kept::DETACHED` may belong to another deployment.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
@@ -118,16 +116,15 @@ impl Attachment {
         }
     }
 
-    /// Adds to the plan a step that tags the function with the time of its detachment. Adds nothing if an earlier run
-    /// of `detach` has already set the tag.
+    /// Plans a tag with the time of the detachment, unless an earlier run of `detach` has set it.
     fn keep_time(&self, plan: &mut FunctionPlan) {
         if self.is_attached() || kept::time(&self.target.tags, self.mark()).is_none() {
             plan.steps.push(Step::Mark(self.mark()));
         }
     }
 
-    /// Plans the steps that undo everything except the change of destination. The tags are removed last: as long as a
-    /// tag exists, a later run knows that something is left to undo.
+    /// Plans the steps that undo everything except the change of destination. Tags are removed last, so that a later
+    /// run can finish.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {
@@ -204,8 +201,7 @@ impl Attachment {
         }
     }
 
-    /// Plans the removal of what a deleted function left in the deployment. Such a function has no running invocations
-    /// to wait for, and no settings to restore.
+    /// Plans the removal of what a deleted function left in the deployment.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());
@@ -230,8 +226,8 @@ impl Attachment {
         plan
     }
 
-    /// The place where `detach` can remove the function's own entry from the allow-list. `None` if the list has no such
-    /// entry, or if the entry is in the stack's template.
+    /// The place where `detach` can remove the function's own entry from the allow-list; `None` if there is no such
+    /// place.
     fn removable(&self) -> Option<SettingPlace> {
         let deployment = &self.deployment;
         let (list, place) = match &self.list_owner {

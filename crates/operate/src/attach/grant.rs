@@ -10,8 +10,7 @@ use crate::failure::Failure;
 /// A policy statement: the allowed actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// An inline policy of a role. Roles are global, so attachments in several regions share one policy. Users may also add
-/// their own statements. Comeback therefore adds and removes individual resources and keeps the rest of the policy.
+/// An inline policy of a role, in which Comeback keeps the statements of other regions and of users.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 
@@ -108,7 +107,7 @@ impl Grant {
         self.put(account, &policy).await
     }
 
-    /// Removes the grant's permissions from the role's policy. Deletes the policy if it contains nothing else.
+    /// Removes the grant's permissions from the role's policy, or the policy if nothing else is left.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {

@@ -1,4 +1,4 @@
-//! The settings that a function had before it was attached. `attach` keeps them in the function's tags.
+//! The settings that a function had before it was attached, kept in the function's tags.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,12 +8,11 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The key of the tag that records when the function was detached: when its last qualifier stopped sending failures to
-/// the retry queue. Invocations that had started by then may still send failures.
+/// The key of the tag that records when the function's last qualifier stopped sending failures to the retry queue.
 pub const DETACHED: &str = "comeback:detached";
 /// The key of the tag that records when the function was moved to another deployment.
 pub const MOVED: &str = "comeback:moved";
-/// The key of the tag that stores the function's earlier recursion setting. All qualifiers share the tag.
+/// The key of the tag that stores the function's earlier recursion setting.
 pub const RECURSION: &str = "comeback:recursion";
 /// The tag value that records that a setting had Lambda's default value before the function was attached.
 const DEFAULT: &str = "default";
@@ -37,9 +36,8 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// Reads the function's earlier settings from its tags. Returns the settings and a flag, which is true if all tags are
-/// present and valid. Anyone may have written the tags, so a value that Lambda would refuse is replaced with Lambda's
-/// default. The on-success destination is the current one, because `attach` never changes it.
+/// Returns the function's earlier settings, and true if all their tags are present and valid. An invalid value becomes
+/// Lambda's default.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -56,8 +54,7 @@ pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// Parses the number in a tag's value. `Some(None)` stands for Lambda's default. `None` means that Lambda would refuse
-/// the number.
+/// Parses the number in a tag's value; `Some(None)` is Lambda's default, and `None` an invalid number.
 fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     if text == DEFAULT {
         return Some(None);
@@ -65,8 +62,7 @@ fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     text.parse().ok().filter(|number| range.contains(number)).map(Some)
 }
 
-/// Returns true if Lambda can send failed events to the resource with this ARN: a queue, a topic, a function, an event
-/// bus or a bucket.
+/// Returns true if Lambda can send failed events to a resource with this ARN.
 fn is_destination(arn: &str) -> bool {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [scheme, partition, service, region, account, resource] = parts[..] else { return false };
@@ -98,8 +94,7 @@ pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
-/// Reads the time when the function was detached (key [`DETACHED`]) or moved to another deployment ([`MOVED`]). `None`
-/// if the tag is missing or invalid.
+/// Reads the time in the tag [`DETACHED`] or [`MOVED`]; `None` if the tag is missing or invalid.
 pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }

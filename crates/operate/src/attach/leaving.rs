@@ -1,4 +1,4 @@
-//! Checks whether a function's events have left the retry queue. `detach` can finish only once they have.
+//! Checks that a function's events have left the retry queue, which `detach` waits for.
 
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -18,23 +18,18 @@ use crate::log::HIDING_INFO;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The time that an event of an attached function may spend in Lambda, not counting its invocation: up to a minute
-/// until the invocation begins, and up to a minute from its end until Lambda sends the failure.
+/// Lambda's delays around an invocation: up to a minute before it, and up to a minute until its failure is sent.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
 ///
-/// SQS cannot list the messages in a queue, but the handler logs a line when an event arrives, and another line when
-/// the event is settled. No event is left once three conditions hold: every invocation that could fail has ended, the
-/// handler has received every message that is due, and every event in the log is settled. SQS only estimates the number
-/// of messages, so the log decides even if the queue seems empty.
+/// The handler's log decides, because SQS only estimates the number of messages in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
-    /// True if the operator used `--now`. `detach` then does not wait for the function's last events.
+    /// True if the operator used `--now`, which tells `detach` not to wait for the function's last events.
     pub(crate) at_once: bool,
-    /// The reason why events may still be in the retry queue, according to the queue's message counts and the
-    /// handler's log. `None` if all events have left, or if there was no need to check.
+    /// The reason why events may still be in the retry queue; `None` if all have left or no check was needed.
     pub(crate) waiting: Option<String>,
     /// Other functions with the same role that send failures to the retry queue, or may still send their last
     /// failures.
@@ -52,8 +47,7 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(&operator.account, attachment).await?;
         }
-        // If another qualifier stays attached, `detach` only restores the destination and removes this qualifier's
-        // tags. It need not wait.
+        // If another qualifier stays attached, `detach` need not wait.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
@@ -62,7 +56,7 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// The latest time at which a running invocation can still send a failure. `None` if this time has passed.
+    /// The latest time at which a running invocation can still send a failure; `None` if this time has passed.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let tags = &attachment.target.tags;
         let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
@@ -71,8 +65,7 @@ impl Leaving {
         (self.now < end).then_some(end)
     }
 
-    /// The reason why `detach` must wait for the function's events. `None` if the events have left the queue, or if the
-    /// operator used `--now`.
+    /// The reason why `detach` must wait; `None` if the events have left the queue or the operator used `--now`.
     pub(crate) fn wait(&self, attachment: &Attachment) -> Option<String> {
         if self.at_once {
             return None;
@@ -121,8 +114,7 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why the log might not show every waiting event: the handler has not received some events yet, or the log
-/// level hides the lines. `None` if the log shows them all.
+/// The reason why the log might not show every waiting event; `None` if it shows them all.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -135,8 +127,7 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
-/// Returns the reason why `detach` must wait for the function's events, or `None` if it need not wait. `log` is `None`
-/// if the handler has never run.
+/// Returns the reason why `detach` must wait, if any; `log` is `None` if the handler has never run.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
@@ -196,8 +187,7 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function is still being detached, or moved to another deployment. Meanwhile, failures of its last
-/// invocations may still be sent to its previous retry queue.
+/// Returns true if a function is still being detached or moved to another deployment.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))

@@ -1,5 +1,4 @@
-//! Plans how to attach or detach functions, and carries out the plan. The allow-list is edited once for all functions.
-//! If a step fails for one function, the steps for the other functions are still performed.
+//! Plans how to attach or detach functions, and carries out the plan.
 
 use serde::{Serialize, Serializer};
 
@@ -29,8 +28,7 @@ pub struct RouteFailures {
     pub route: Route,
 }
 
-/// The new destination of the functions' failed events: the deployment's retry queue, or the destination that each
-/// function had before it was attached.
+/// The new destination of failed events: the retry queue, or each function's earlier destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Attaches the functions: their failed events go to the deployment.
@@ -38,11 +36,9 @@ pub enum Route {
         /// True to also attach functions that are attached to another deployment.
         may_move: bool,
     },
-    /// Detaches the functions: from then on, only Lambda handles their failed events, as it did before they were
-    /// attached.
+    /// Detaches the functions: from then on, only Lambda handles their failed events.
     Detach {
-        /// True to detach even if the functions' events are still in the retry queue. The plan says what happens to
-        /// these events; usually, they are dead-lettered.
+        /// True to detach without waiting for the functions' events, which are then usually dead-lettered.
         at_once: bool,
     },
 }
@@ -164,8 +160,7 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits to the allow-list. Each gives the place where the list is set, the function's ARN, and whether to add
-    /// the ARN (`true`) or remove it (`false`).
+    /// The edits to the allow-list: its place, a function's ARN, and `true` to add the ARN or `false` to remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {
@@ -210,7 +205,7 @@ impl Answer for AttachPlan {
         layout
     }
 
-    /// Fails if any function failed. Combines several failures into one.
+    /// Fails if any function failed, and combines several failures into one.
     fn end(&self) -> Result<(), Failure> {
         let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
         let mut failures: Vec<_> = failures.collect();
@@ -228,7 +223,7 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The result of attaching or detaching. The plan has a failure for each function whose changes are incomplete.
+/// The result of attaching or detaching, with a failure for each function whose changes are incomplete.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     #[serde(flatten)]
@@ -254,8 +249,7 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// Plans the changes to each function. For a single function, fails if its changes cannot be planned. For several
-    /// functions, the plan records a failure for each function whose changes cannot be planned.
+    /// Plans the changes to each function; with several functions, failures become part of the plan.
     async fn plan(&self, operator: &Operator) -> Result<AttachPlan, Failure> {
         operator.interrupt.or(self.read(operator)).await
     }
@@ -287,8 +281,7 @@ impl Change for RouteFailures {
 }
 
 impl RouteFailures {
-    /// Reads the account and plans the changes. The plan for each function assumes that the earlier functions are
-    /// already on the allow-list. Every call reads the account again, so a new plan reflects all changes made so far.
+    /// Plans the changes to each function as if the functions before it were already on the allow-list.
     async fn read(&self, operator: &Operator) -> Result<AttachPlan, Failure> {
         let deployment = operator.deployment().await?;
         let (mut functions, mut listed) = (Vec::new(), Vec::new());
@@ -320,8 +313,7 @@ impl RouteFailures {
         attachment.detach(&Leaving::read(operator, attachment, at_once).await?)
     }
 
-    /// Waits until AWS shows the changes, because some changes take a while to become visible. Does not wait for
-    /// functions with a failed step.
+    /// Waits until AWS shows the changes, except those of functions with a failed step.
     async fn check(&self, operator: &Operator, plan: &mut AttachPlan) -> Result<(), Failure> {
         let Operator { account, interrupt, .. } = operator;
         if plan.planned().next().is_none() {
@@ -356,9 +348,7 @@ impl RouteFailures {
     }
 }
 
-/// Performs the steps in three parts: each function's steps before the edit of the allow-list, a single edit of the
-/// list for all functions, and each function's remaining steps. If a step fails for a function, that function's
-/// remaining steps are skipped.
+/// Performs the plan's steps, but skips a function's remaining steps after one fails.
 async fn make(operator: &Operator, plan: &mut AttachPlan) -> Result<(), Failure> {
     make_each(operator, plan, |plan| plan.around_list().0).await?;
     let mut places: Vec<SettingPlace> = Vec::new();
@@ -405,8 +395,7 @@ async fn make_each(
     Ok(())
 }
 
-/// Makes the plan's changes to the allow-list in a single edit for all functions, because CloudFormation accepts only
-/// one update at a time.
+/// Edits the allow-list once for all functions, because CloudFormation accepts only one update at a time.
 async fn edit_list(operator: &Operator, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
     let Operator { account, interrupt, .. } = operator;
     if interrupt.is_raised() {
@@ -456,7 +445,7 @@ fn not_visible(seen: &FunctionPlan) -> Failure {
     ))
 }
 
-/// Fails if an open pause applies to this function only. Such a pause would outlast the attachment.
+/// Fails if an open pause applies to this function only, because the pause would outlast the attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(open) = open.iter().find(|open| own.contains(&open.pause.target.to_string())) else {

@@ -17,13 +17,12 @@ use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
 
-/// A change to a function, or to the resources that its retries need. Performing a step twice has the same effect as
-/// performing it once.
+/// An idempotent change to a function, or to the resources that its retries need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Adds tags that store the function's earlier settings.
     Keep(Vec<(String, String)>),
-    /// Adds a tag with this key. Its value is the time of the step.
+    /// Adds a tag with this key and the current time as its value.
     Mark(&'static str),
     /// Removes tags from the function.
     Forget(Vec<(String, String)>),
@@ -35,13 +34,11 @@ pub(crate) enum Step {
     List(SettingPlace, bool),
     /// Allows recursive loops for the function if `true`, or forbids them if `false`.
     Recursion(bool),
-    /// Creates an alarm that fires when Lambda drops one of the function's events. If `exists` is true, the alarm
-    /// replaces one that notifies nobody.
+    /// Creates an alarm for events that Lambda drops, or replaces one that notifies nobody (`exists`).
     Watch { alarm: NewAlarm, exists: bool },
     /// Deletes the alarm with this name, which fires when Lambda drops one of the function's events.
     Unwatch(String),
-    /// Replaces the function's settings for asynchronous invocations. If all new values are defaults, deletes the
-    /// settings.
+    /// Replaces the function's settings for asynchronous invocations, or deletes them if all new values are defaults.
     Settings(InvokeSettings),
 }
 
@@ -52,9 +49,9 @@ pub struct Difference {
     pub resource: String,
     /// The setting's name, such as `retries` or `on failure`.
     pub setting: String,
-    /// The setting's value before the change. `None` if the setting was not set.
+    /// The setting's value before the change; `None` if it was not set.
     pub from: Option<String>,
-    /// The setting's value after the change. `None` if the change removes the setting.
+    /// The setting's value after the change; `None` if the change removes it.
     pub to: Option<String>,
 }
 
@@ -168,8 +165,7 @@ pub(crate) struct FunctionPlan {
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
-    /// The changes that this run cannot make, and why they must wait for a later run. `None` if this run can make all
-    /// changes.
+    /// The changes left for a later run, and why they must wait; `None` if no changes are left.
     pub(crate) left: Option<String>,
     /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for.
     pub(crate) effect_of_now: Option<String>,
@@ -186,7 +182,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Adds a step that removes the function's tags with these keys. Skips keys that the function does not have.
+    /// Adds a step that removes the function's tags with these keys, if it has any.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
@@ -195,8 +191,7 @@ impl FunctionPlan {
         }
     }
 
-    /// The steps before and after the edit of the allow-list. If the plan does not edit the list, all steps are in the
-    /// first part.
+    /// The steps before and after the edit of the allow-list; without an edit, all steps are in the first part.
     pub(crate) fn around_list(&self) -> (&[Step], &[Step]) {
         match self.steps.iter().position(|step| matches!(step, Step::List(..))) {
             Some(edit) => (&self.steps[..edit], &self.steps[edit + 1..]),
@@ -208,14 +203,13 @@ impl FunctionPlan {
         self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
     }
 
-    /// Returns true if the function does not exist and there is nothing to remove. Its name may be misspelled.
+    /// Returns true if the function does not exist and there is nothing to remove.
     pub(crate) fn is_of_unknown_function(&self) -> bool {
         self.is_gone && self.steps.is_empty()
     }
 }
 
-/// The delays between checks while waiting for a change to become visible in AWS. They total about a minute, which is
-/// ample: a new permission reaches every part of AWS within a few seconds.
+/// The delays between checks while a change becomes visible in AWS, about a minute in total.
 pub(crate) fn delays() -> Delays {
     let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
     let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
@@ -223,7 +217,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs this step. Does nothing for an edit to the allow-list, because one edit is made for all functions.
+    /// Performs this step, except an edit of the allow-list, which is made once for all functions.
     pub(crate) async fn make(
         &self,
         account: &Account,
@@ -253,8 +247,8 @@ impl Step {
     }
 }
 
-/// Writes a function's settings for asynchronous invocations. Repeats the call for about a minute while Lambda refuses
-/// the on-failure destination, because a new permission takes a few seconds to take effect.
+/// Writes a function's settings for asynchronous invocations, and retries for about a minute while Lambda refuses the
+/// destination.
 async fn put_settings(
     account: &Account,
     target: &Target,

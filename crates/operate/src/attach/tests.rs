@@ -92,7 +92,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function in two runs an hour apart. Returns the plan for the second run.
+/// Detaches a function in two runs an hour apart, and returns the second plan.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(aws, &to_detach(&[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");
@@ -623,7 +623,6 @@ impl Facts {
     }
 }
 
-/// Runs a test. The test's clock is simulated, so no real time passes.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }

@@ -1,4 +1,4 @@
-//! The implementation of [`Aws`] that uses the AWS SDK. Only this file and its folder depend on the SDK.
+//! The implementation of [`Aws`] that uses the AWS SDK.
 //!
 //! | file | holds |
 //! |---|---|
@@ -44,8 +44,7 @@ use crate::failure::Failure;
 pub use connect::SdkAws;
 
 trait Or<T, E> {
-    /// Converts an SDK error to a [`Failure`]. `action` is the call's IAM action, such as `sqs:GetQueueAttributes`, and
-    /// `of` is the resource.
+    /// Converts an SDK error to a [`Failure`] that names the IAM `action` and the resource `of`.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
     /// Like `or_failure`, but returns `None` if the resource does not exist, that is, if `gone` accepts the error.
@@ -254,8 +253,7 @@ impl Aws for SdkAws {
     }
 
     async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults {
-        // SQS may have accepted the messages of a call that it did not respond to, and a second call would duplicate
-        // them.
+        // SQS may have accepted messages without responding, and a second call would duplicate them.
         let sender = Sender::new(self.sqs.clone(), url).retries(Retries::none()).concurrency(sqs::AT_ONCE);
         sqs::deliver(sender, messages.into_iter().map(sqs::new_message), paused).await
     }
@@ -469,8 +467,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// Returns the context entry for the use of a KMS key through SQS. IAM's simulator needs it, because a policy may
-    /// allow only this use. The entry's value has the suffix `amazonaws.com` in all partitions.
+    /// Returns the context entry for the use of a KMS key through SQS, which a policy may require. Its suffix is
+    /// `amazonaws.com` in all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -491,8 +489,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns an SDK client that sends nothing. `answer` gets the body of each request, and returns the status, error
-    /// type and body of the response.
+    /// Returns an SDK client that sends nothing: `answer` turns a request's body into a status, an error type and a
+    /// body.
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {

@@ -1,13 +1,11 @@
 //! An account in memory, for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which holds functions, roles, parameters, log
-//! lines, and queues with their messages. The program that creates the account fills the state, and may change it
-//! between calls. A [`Sample`] account has a deployment from the start, but nothing runs in the account. In a [`Demo`],
-//! functions fail and the retry handler retries them: before each call, they catch up with the account's [`Clock`].
-//! [`SimulatedOperators`] run commands while the simulator, `comeback-timelapse`, runs the handler.
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which may be changed between calls. A hook may
+//! give each call a [`Fault`].
 //!
-//! Each call yields once before it takes effect, so that the calls of several operators interleave. A hook may give
-//! each call a [`Fault`]: the call fails, its response is lost, or the operator is killed before the call.
+//! - A [`Sample`] account has a deployment, but nothing runs.
+//! - In a [`Demo`], functions fail and the retry handler retries them.
+//! - [`SimulatedOperators`] run commands while the simulator, `comeback-timelapse`, runs the handler.
 
 mod calls;
 mod clock;
@@ -56,7 +54,7 @@ pub const ACCOUNT: &str = "123456789012";
 pub const REGION: &str = "eu-west-1";
 const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
 
-/// An in-memory AWS account, as seen by one caller. A clone has the same account and the same caller.
+/// An in-memory AWS account, as seen by one caller; a clone has the same account and caller.
 #[derive(Clone)]
 pub struct SimulatedAws {
     world: Rc<World>,
@@ -93,7 +91,7 @@ pub struct State {
     pub log_groups: BTreeMap<String, LogGroup>,
     /// The account's metrics and their data points.
     pub metrics: Metrics,
-    /// Metric alarms by name. Their states change automatically only while a deployment runs in the account.
+    /// Metric alarms by name; their states change automatically only while a deployment runs.
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
@@ -138,7 +136,7 @@ impl SimulatedAws {
         Account { aws: Rc::new(self.clone()), place }
     }
 
-    /// The state of the simulated account at the current time. Drop the returned value before the next call.
+    /// The state of the simulated account at the current time.
     ///
     /// # Panics
     ///
@@ -223,13 +221,13 @@ impl State {
         queue_url(name)
     }
 
-    /// Writes a line to a log group. Creates the group if it does not exist.
+    /// Writes a line to a log group, and creates the group if necessary.
     pub fn log(&mut self, group: &str, stream: &str, message: impl Into<String>) {
         let now = self.now();
         self.log_groups.entry(group.to_owned()).or_default().write(now, stream, message);
     }
 
-    /// Finds the function that a call names. Also returns the qualifier in the name, if any.
+    /// Finds the function that a call names, and the qualifier in the name.
     fn function(&mut self, name: &str) -> Option<(&mut Function, Option<String>)> {
         let named: FunctionName = name.parse().ok()?;
         let here = function_arn(&named.name);
@@ -259,8 +257,7 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Simulates `ReceiveMessage`: receives messages from a queue. A message that has been received too many times is
-    /// moved to the queue's dead-letter queue instead.
+    /// Simulates `ReceiveMessage`, which moves a message received too often to the dead-letter queue.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ use crate::text::{Text, quoted};
 pub struct Discard {
     /// The dead-letters to discard.
     pub chosen: Chosen,
-    /// The path to the file to create. It must not exist yet.
+    /// The path to the file to create, which must not exist yet.
     pub export: PathBuf,
     /// The maximum rate of the discard.
     pub pace: Pace,
@@ -111,8 +111,8 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// Returns a sentence with the command that puts the exported dead-letters back into the queue, or a warning if an
-    /// import could duplicate some of them. Returns `None` if nothing was exported.
+    /// Returns the command that imports the exported dead-letters, or a warning about duplicates; `None` if nothing was
+    /// exported.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.acted.outcome.not_deleted {
@@ -195,8 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn file_lacks_dead_letters_known_to_stay() {
-        // In the first case, every deletion after the first is denied. In the second, deletions succeed, but their
-        // answers are lost.
+        // Every deletion after the first is denied, or deletions succeed but their answers are lost.
         for (is_denied, in_file) in [(true, 1), (false, 51)] {
             let dead = Dead::with((0..90).map(|_| event("Timeout")));
             let folder = tempfile::tempdir().unwrap();
@@ -208,8 +207,7 @@ mod tests {
                     .then_some(Fault::AnswerLost)
             });
             let aws = dead.aws.clone();
-            // The scan makes the first three progress reports. The first batch has only one dead-letter, so the fourth
-            // report comes after one deletion.
+            // The fourth progress report comes after the first batch, which has only one dead-letter.
             let operator = dead.following(move |told| {
                 if is_denied && told == 4 {
                     aws.deny("sqs:DeleteMessage");

@@ -30,8 +30,7 @@ const WRITTEN_AT_ONCE: usize = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredDeadLetter {
     pub(super) message_id: String,
-    /// The time when the message was sent, in milliseconds since the epoch. An import ignores this time, because SQS
-    /// sets a new one.
+    /// The time when the message was sent, in milliseconds since the epoch, which an import ignores.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
@@ -96,8 +95,7 @@ impl StoredAttribute {
     }
 }
 
-/// A new file for dead-letters. Dropping the `NewFile` deletes the file if it is still empty, so that the operator
-/// can repeat the command.
+/// A new file for dead-letters, which is deleted on drop if it is still empty.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
@@ -116,7 +114,7 @@ impl NewFile {
         let file = options.write(true).create_new(true).open(path).map_err(failure)?;
         let new = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
         sync_folder_of(path).map_err(failure)?;
-        // The lock keeps an import from reading the file before it is complete. Not every system has file locks.
+        // The lock, if the system has file locks, keeps an import from reading an incomplete file.
         let _ = new.file.try_lock();
         Ok(new)
     }
@@ -125,8 +123,7 @@ impl NewFile {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Appends lines, and waits until they are on disk. If that fails, truncates the file to its previous length. The
-    /// dead-letters are still in the queue, so importing these lines would duplicate them.
+    /// Appends lines and waits until they are on disk; if that fails, truncates the file to its previous length.
     fn write(&self, lines: &[StoredDeadLetter]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());
@@ -144,8 +141,7 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Truncates the file, and waits until the new length is on disk. Without the wait, the removed lines could
-    /// reappear after a crash and be imported.
+    /// Truncates the file, and waits until that is on disk: the removed lines could reappear after a crash.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
@@ -170,8 +166,8 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// Removes the lines of the last `dead_letters` dead-letters from the file, and returns true if that worked. These
-    /// dead-letters are still in the queue, so importing the lines would duplicate them.
+    /// Removes the lines of the last `dead_letters` dead-letters, which are still in the queue; returns true on
+    /// success.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
@@ -259,13 +255,12 @@ pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// True if the last line is incomplete because `dead discard` was killed while writing it. Its dead-letter is
-    /// still in the queue.
+    /// True if the last line is incomplete because `dead discard` was killed while writing it.
     pub(super) is_cut_off: bool,
 }
 
 impl Lines {
-    /// Opens a file. Fails if `dead discard` is still writing it.
+    /// Opens a file; fails while `dead discard` is still writing it.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
@@ -274,8 +269,7 @@ impl Lines {
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
     }
 
-    /// Returns the original message's id and the message to send. `None` at the end of the file, or before an
-    /// incomplete last line. The last line break may be missing, because some editors remove it.
+    /// Returns the original message's id and the message to send; `None` at the end, or before an incomplete last line.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
@@ -314,10 +308,10 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
     Failure::could_not(format!("{}: {problem}", path.display()))
 }
 
-/// Removes a byte-order mark, which Windows editors write. Fails if the file is UTF-16.
+/// Removes a byte-order mark, which Windows editors write; fails if the file is UTF-16.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // A UTF-16 byte-order mark, or an ASCII character in UTF-16. JSON always begins with an ASCII character.
+        // UTF-16, with or without a byte-order mark: JSON always begins with an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -429,8 +423,7 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// Simulates a full disk by limiting the size of files. The limit applies to the whole process, so the test runs
-    /// itself again in a child process.
+    /// Simulates a full disk with a limit on file sizes, in a child process because the limit is per process.
     #[cfg(unix)]
     #[test]
     fn full_disk_leaves_no_copy_in_the_file() {

@@ -11,16 +11,16 @@ use serde_json::value::RawValue;
 use crate::durations;
 use crate::function::FunctionName;
 
-/// The reason reported for an invocation record that SQS, not the handler, moved to the dead-letter queue. SQS does so
-/// after too many receives.
+/// The reason reported for an invocation record that SQS moved to the dead-letter queue after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// A filter for dead-letters. All conditions must hold. A message in an unknown format matches only the empty filter.
+/// A filter for dead-letters, whose conditions must all hold. A message in an unknown format matches only the empty
+/// filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// The reason why the event was dead-lettered, as [`read_reason`] returns it.
     pub reason: Option<&'static str>,
-    /// The dead-letter's function. A name without a qualifier also matches all versions and aliases.
+    /// The dead-letter's function; a name without a qualifier also matches all versions and aliases.
     pub target: Option<FunctionName>,
     /// A glob pattern that must match the error's type, class name or simple name.
     pub error: Option<String>,
@@ -42,7 +42,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Returns true if a dead-letter meets all of the filter's conditions. `now` determines its age.
+    /// Returns true if a dead-letter meets all of the filter's conditions at the time `now`.
     pub fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
         let age = now.since(dead_letter.dead_lettered_at);
         self.takes_everything()
@@ -85,8 +85,8 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason: `max_receive_count` if SQS moved the message, `unknown` if the message's format
-/// is unknown, otherwise one of the handler's reasons. [`Filter::reason`] cannot be `unknown`.
+/// The name of a dead-letter's reason: the handler's, `max_receive_count` if SQS moved the message, or `unknown` for an
+/// unknown format.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
@@ -95,12 +95,11 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     }
 }
 
-/// Parses a reason: one of the handler's reasons, or `max_receive_count` for messages that SQS moved to the
-/// dead-letter queue.
+/// Parses a reason: one of the handler's, or `max_receive_count` for messages that SQS moved to the dead-letter queue.
 ///
 /// # Errors
 ///
-/// Fails if the text is not one of these names. The error lists all names.
+/// Fails if the text is not one of these names, and lists them all.
 pub fn read_reason(text: &str) -> Result<&'static str, String> {
     let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
     let found = all.iter().find(|name| **name == text).copied();
@@ -138,8 +137,7 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A condition on the payload: the value at a JSON pointer. For example, `/customer/id=42` matches both the number
-/// `42` and the string `"42"`.
+/// A condition on the value at a JSON pointer in the payload: `/customer/id=42` matches both `42` and `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,
@@ -180,11 +178,10 @@ fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     }
 }
 
-/// The members of a JSON object. The names may contain lone surrogates, which a `String` cannot hold.
+/// The members of a JSON object, whose names may contain lone surrogates.
 type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
 
-/// Returns true if two JSON values are equal. Numbers are compared as text, because a float cannot hold all digits of
-/// a long id.
+/// Returns true if two JSON values are equal; compares numbers as text, because a float would round a long id.
 fn is_same(one: &RawValue, other: &RawValue) -> bool {
     if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
         return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));

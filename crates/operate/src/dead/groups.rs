@@ -14,10 +14,9 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups. A limit is needed because functions can report any string as an error's type. Once
-/// it is reached, an extra group counts all dead-letters that fit no existing group.
+/// The maximum number of groups, because functions can report any string as an error's type.
 pub(super) const MOST_GROUPS: usize = 1_000;
-/// The maximum length, in characters, of an error's type, message and details. Longer values are truncated.
+/// The maximum length of an error's type, message and details, in characters.
 pub(super) const LONGEST_ERROR: usize = 256;
 /// The maximum length of an error message in a table, in characters.
 const SHOWN_OF_A_MESSAGE: usize = 40;
@@ -25,17 +24,17 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 /// The values that all dead-letters in a group share, and the error message of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Alike {
-    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons. Once there are too many
-    /// groups, `other` is the group for all dead-letters that fit no existing group.
+    /// The name of the reason: one of the handler's, `max_receive_count`, `unknown`, or `other` once there are too many
+    /// groups.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,
-    /// The last error's type, truncated to 256 characters. `None` if it is unknown.
+    /// The last error's type, truncated to 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if it has none.
+    /// The error message of the group's first dead-letter, truncated to 256 characters; `None` if it has none.
     pub error_message: Option<String>,
-    /// The reason why the messages could not be parsed, truncated to 256 characters. `None` if they were parsed, or
-    /// if the last error's type or message is known.
+    /// The reason why the messages could not be parsed, truncated to 256 characters; `None` if they were parsed or name
+    /// an error.
     pub detail: Option<String>,
 }
 
@@ -103,8 +102,8 @@ pub struct Described {
     pub key: Option<String>,
     /// The message's SQS id.
     pub message_id: String,
-    /// The format of the message. `event`: the handler's own format. `verbatim`: the handler kept the body as
-    /// received. `record`: an invocation record that SQS moved from the retry queue. `unknown`: any other message.
+    /// The message's format: `event` (the handler's own), `verbatim` (the body as received), `record` (moved by SQS) or
+    /// `unknown`.
     pub kind: &'static str,
     /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
     pub reason: &'static str,
@@ -247,8 +246,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter for a message that the handler could not parse, if the dead-letter names no error.
-/// `None` for all others: the ages and counts in their details would give almost every dead-letter its own group.
+/// The parse error of a dead-letter that names no other error. Details of other dead-letters contain ages and counts,
+/// which would give almost every dead-letter its own group.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

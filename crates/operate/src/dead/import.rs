@@ -1,5 +1,5 @@
-//! Imports dead-letters from a file that `dead discard` wrote. A second file records what was imported, so that a
-//! repeated import continues where the previous one stopped.
+//! Imports dead-letters from a file that `dead discard` wrote. A second file lets a repeated import continue where the
+//! previous one stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -26,7 +26,7 @@ use crate::shown::shown;
 /// A change that sends the dead-letters in a file back to the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The file to import. A second file, at the same path plus `.done`, records the dead-letters already imported.
+    /// The file to import; a file at the same path plus `.done` records the dead-letters already imported.
     pub file: PathBuf,
     /// The maximum rate of the import.
     pub pace: Pace,
@@ -123,8 +123,7 @@ impl Import {
         })
     }
 
-    /// Sends the dead-letters that are not yet `imported`, and records which ones SQS accepted. Counts the sent
-    /// dead-letters in `outcome`, even if a later send fails.
+    /// Sends the dead-letters that are not yet `imported`, and counts them in `outcome` even if a later send fails.
     async fn send_all(
         &self,
         operator: &Operator,
@@ -180,8 +179,7 @@ impl Change for Import {
         self.plan_for(&operator.deployment().await?, &record, &count)
     }
 
-    /// Sends the dead-letters that have not been imported yet to the dead-letter queue. If the file or its `.done`
-    /// file has changed since the plan was made, sends nothing and returns a new plan.
+    /// Sends the dead-letters not imported yet, or returns a new plan if one of the files has changed.
     async fn perform(&self, operator: &Operator, plan: &ImportPlan) -> Result<Performed<Self>, Failure> {
         let deployment = operator.deployment().await?;
         let (mut journal, record) = Journal::open(&plan.journal)?;
@@ -256,7 +254,7 @@ const QUEUE: &str = "queue ";
 /// The content of the `.done` file, which records what was already imported from a file of dead-letters.
 #[derive(Debug, Default)]
 struct Record {
-    /// The ARN of the dead-letter queue to which the file is imported. `None` if no import has begun.
+    /// The ARN of the dead-letter queue to which the file is imported; `None` if no import has begun.
     queue: Option<String>,
     /// The message ids of the dead-letters that were already imported, as they appear in the imported file.
     ids: HashSet<String>,
@@ -279,14 +277,14 @@ impl Record {
     }
 }
 
-/// The open `.done` file. A line break precedes each id, so an id cut off by a crash does not run into the next one.
+/// The open `.done` file, in which a line break precedes each id in case the previous one was cut off.
 struct Journal {
     path: PathBuf,
     file: File,
 }
 
 impl Journal {
-    /// Opens and reads the `.done` file. It stays locked until the `Journal` is dropped.
+    /// Opens, locks and reads the `.done` file.
     fn open(path: &Path) -> Result<(Self, Record), Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -362,8 +360,7 @@ mod tests {
         }
     }
 
-    /// Plans an import of a file with this text. Returns the number of dead-letters in the plan, and whether the file's
-    /// last line is cut off.
+    /// Plans an import of this text, and returns the number of dead-letters and whether the last line is cut off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }

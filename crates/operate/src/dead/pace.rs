@@ -15,7 +15,7 @@ use crate::operator::Operator;
 pub struct Pace(pub f64);
 
 impl Pace {
-    /// The default pace for a redrive. It is slow, because the function may only just have recovered.
+    /// The default pace for a redrive: slow, because the function may only just have recovered.
     pub const REDRIVE: Self = Self(50.0);
     /// The default pace for a discard or an import.
     pub const FILE: Self = Self(500.0);
@@ -29,14 +29,12 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The size of the next batch: one dead-letter if none has been `tried` yet, otherwise as many as the rate allows
-    /// in one second. The first batch is duplicated if the permission to delete is missing, so it is small.
+    /// The size of the next batch: first one dead-letter, in case deleting is not permitted, then a second's worth.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive at once. At this pace, all of them are processed well before they
-    /// become visible again.
+    /// The maximum number of dead-letters to receive at once, all of which can be processed well before they reappear.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
@@ -45,8 +43,7 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until `dead_letters` dead-letters since `begin` no longer exceed this rate. Returns false if the
-    /// operator interrupts the wait.
+    /// Waits until `dead_letters` dead-letters since `begin` are within the rate; returns false if interrupted.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

@@ -26,20 +26,19 @@ use crate::text::Text;
 /// The dead-letters that an operator chose for a change.
 #[derive(Clone, Debug)]
 pub enum Chosen {
-    /// The dead-letters that match a filter. The queue is scanned to plan the change.
+    /// The dead-letters that match a filter, found by a scan of the queue.
     Matching(Box<Filter>),
     /// Dead-letters selected from an earlier scan.
     Selected(Rc<Snapshot>, Selection),
 }
 
 impl Chosen {
-    /// Chooses the dead-letters that match a filter. The empty filter also chooses messages in an unknown format.
+    /// Chooses the dead-letters that match a filter.
     pub fn matching(filter: Filter) -> Self {
         Self::Matching(Box::new(filter))
     }
 
-    /// The filter's flags, for the [`Activity`] that records a change. Leaves out the values of `--payload`, which are
-    /// private, and `--key`, because the record has a separate field for keys.
+    /// The filter's flags for an [`Activity`], without keys and without the private values of `--payload`.
     fn flags(&self) -> Vec<String> {
         let Self::Matching(filter) = self else { return Vec::new() };
         let flags = filter.flags().into_iter().filter(|flag| !flag.starts_with("--key="));
@@ -50,8 +49,7 @@ impl Chosen {
         shown.collect()
     }
 
-    /// The snapshot to plan from: an earlier one, or a new scan that uses `rules` to check which dead-letters can be
-    /// redriven.
+    /// The snapshot to plan from: an earlier one, or a new scan with these redrive `rules`.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -80,14 +78,14 @@ pub(super) struct Picked {
     /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     #[serde(rename = "left")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow. Their dead-letters are skipped.
+    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow, and whose dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     locked: Option<Locked>,
     /// The reason why the scan may have missed dead-letters.
     incomplete: Option<String>,
     #[serde(skip)]
     pub(super) snapshot: Rc<Snapshot>,
-    /// The message ids to act on. 110,000 ids take about 10 MB.
+    /// The message ids to act on; 110,000 ids take about 10 MB.
     #[serde(skip)]
     pub(super) ids: Rc<HashSet<Box<str>>>,
     #[serde(skip)]
@@ -96,14 +94,13 @@ pub(super) struct Picked {
     pub(super) pace: Pace,
     #[serde(skip)]
     note: Option<String>,
-    /// The event key of the only dead-letter in the plan, possibly truncated. `None` if the plan does not have exactly
-    /// one dead-letter, or if its key is unknown.
+    /// The event key of the plan's only dead-letter, possibly truncated; `None` for several, or if the key is unknown.
     #[serde(skip)]
     key: Option<String>,
 }
 
 impl Picked {
-    /// Picks dead-letters from a snapshot. For a dead-letter that must be skipped, `skip` returns the reason.
+    /// Picks dead-letters from a snapshot, except those for which `skip` returns a reason.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -157,7 +154,7 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// The plan's identity. It does not depend on the time when the plan was made.
+    /// The plan's identity, which does not depend on the time when the plan was made.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -204,8 +201,7 @@ pub(super) struct DeadLetterOutcome {
     pub(super) incomplete: Option<String>,
 }
 
-/// Dead-letters that were not deleted, although copies of them may exist. If the operator repeats the command, it acts
-/// on them again.
+/// Dead-letters that were not deleted, although copies of them may exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NotDeleted {
     pub(super) count: u64,
@@ -222,8 +218,7 @@ impl DeadLetterOutcome {
         *self.left.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// Returns a sentence that says what was done and what was not, such as `redrove 812 dead-letters; …`. `did` is the
-    /// action as a verb in the past tense.
+    /// Returns a summary such as `redrove 812 dead-letters; …`, where `did` is `redrove`.
     pub(super) fn summary(&self, did: &str) -> String {
         let mut parts = vec![format!("{did} {}", counted_dead_letters(self.done))];
         if let Some(NotDeleted { count, why }) = &self.not_deleted {
@@ -247,7 +242,7 @@ pub(super) struct Acted {
 }
 
 impl Acted {
-    /// The record of the change. `None` if the change did not act on any dead-letter.
+    /// The record of the change; `None` if the change did not act on any dead-letter.
     pub(super) fn activity(&self, command: CommandName, chosen: &Chosen) -> Option<Activity> {
         let Self { plan: Picked { limit, groups, key, .. }, outcome, .. } = self;
         let limit = limit.map(|limit| flag("limit", &limit.to_string()));

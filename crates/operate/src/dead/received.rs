@@ -17,7 +17,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Creates a dead-letter from a received message. Fails if SQS left out part of the message.
+    /// Creates a dead-letter from a received message; fails if SQS left out part of the message.
     pub(super) fn of(message: ReceivedMessage) -> Result<Self, Failure> {
         let ReceivedMessage { id, receipt_handle, body, system, attributes } = message;
         let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
@@ -37,8 +37,7 @@ impl Received {
             message_id: id.clone(),
         };
         if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
-            // SQS moves any message after too many receives, including the copy of a moved message. Like the handler,
-            // this code treats a copy with a garbled attribute as a new message.
+            // As in the handler, a copy with a garbled attribute counts as a new message.
             let _ = record.restore(moved);
         }
         Ok(Self { record, attributes })

@@ -1,5 +1,4 @@
-//! Redrives dead-letters: sends their events back to the retry queue, where each starts over as if it had never been
-//! retried.
+//! Redrives dead-letters: sends their events back to the retry queue, as if they had never been retried.
 
 use comeback_engine::ReasonCode;
 use serde::Serialize;
@@ -23,16 +22,15 @@ use crate::operator_line::{Activity, flag};
 use crate::shown::shown;
 use crate::text;
 
-/// A change that sends dead-letters to the retry queue. It deletes each one once SQS has accepted its copy.
+/// A change that sends dead-letters to the retry queue, and deletes each one after SQS accepts its copy.
 #[derive(Clone, Debug)]
 pub struct Redrive {
     /// The dead-letters to redrive.
     pub chosen: Chosen,
-    /// The ARN of a function to invoke instead of the original one. `TARGET_FUNCTIONS` must allow it. `None` keeps
-    /// the original function.
+    /// The ARN of an allowed function to invoke instead of the original one; `None` keeps the original function.
     pub retarget: Option<String>,
-    /// A payload to send instead of the dead-letter's own. It is allowed only if the plan has exactly one dead-letter.
-    /// `None` keeps the dead-letter's payload.
+    /// A payload to send instead of the dead-letter's own, for a plan of exactly one dead-letter; `None` keeps the
+    /// original.
     pub payload: Option<NewPayload>,
     /// The maximum rate of the redrive.
     pub pace: Pace,
@@ -46,7 +44,7 @@ impl Redrive {
         Self { chosen, retarget: None, payload: None, pace: Pace::REDRIVE, limit: None }
     }
 
-    /// Fails if the filter names a function that is not on the allow-list. The handler would dead-letter its events
+    /// Fails if the filter names a function that is not on the allow-list, because its events would be dead-lettered
     /// again.
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
@@ -56,8 +54,7 @@ impl Redrive {
     }
 
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
-        // The scan checked each dead-letter's own function, not `retarget`. An earlier scan also checked its own
-        // payload, not the new one.
+        // The scan checked neither `retarget` nor, if it was an earlier scan, the new payload.
         row.refused.filter(|code| match code {
             ReasonCode::TargetNotAllowed => self.retarget.is_none(),
             ReasonCode::PayloadTooLarge => {
@@ -370,8 +367,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn interrupt_ends_after_the_dead_letters_at_hand() {
         let dead = with(150);
-        // The scan makes the first three progress reports. The first batch has only one dead-letter, so the fourth
-        // report follows it.
+        // The fourth progress report comes after the first batch, which has only one dead-letter.
         let redrive = Redrive::new(Chosen::matching(Filter::default()));
         let (done, result) = run_by(&dead.stopping_after(4), &redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));

@@ -17,7 +17,7 @@ use crate::text::quoted;
 pub struct NewPayload(Box<RawValue>);
 
 impl NewPayload {
-    /// Parses a payload. Removes white space between values, and keeps everything else as written.
+    /// Parses a payload, and removes only the white space between values.
     ///
     /// # Errors
     ///
@@ -39,8 +39,8 @@ impl NewPayload {
     }
 }
 
-/// Returns the characters of a JSON document, without the white space between values. Each comes with a flag that is
-/// true inside a string and at its closing quote.
+/// Returns a JSON document's characters without the white space between values. The flag is true inside a string and at
+/// its closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {
@@ -60,8 +60,7 @@ pub(super) struct RedriveRules {
 }
 
 impl RedriveRules {
-    /// Creates the rules from the handler's settings. Fails if `TARGET_FUNCTIONS` does not allow the new target
-    /// `retarget`. Also fails if the handler refuses its settings, because its allow-list is then unknown.
+    /// Creates the rules from the handler's settings; fails if the handler refuses them or they forbid `retarget`.
     pub(super) fn new(
         deployment: &Deployment,
         retarget: Option<&str>,
@@ -88,8 +87,8 @@ impl RedriveRules {
         }
     }
 
-    /// The message that a redrive sends. It has no attributes, because the attribute `Comeback` would mark it as a
-    /// copy of another message. Fails with the reason why the handler would immediately dead-letter the event again.
+    /// The message that a redrive sends, or the reason why the handler would immediately dead-letter it again. The
+    /// message has no attributes, because `Comeback` would mark it as a copy.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload.as_ref().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);
@@ -99,9 +98,7 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Runs the handler's rules on the message to send. Returns the body, or the reason why the handler would
-    /// dead-letter the event on its first receive or when its first retry is due. The event starts over, so `sent`
-    /// does not matter.
+    /// Returns the body, or the reason why the handler's rules would dead-letter the event by its first retry.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),
@@ -117,7 +114,7 @@ impl RedriveRules {
         let mut now = sent;
         for receive in 1..=2 {
             record.receive_count = receive;
-            // A pause only holds an event. It never dead-letters it.
+            // A pause only holds an event, and never dead-letters it.
             now = match decide(&record, &self.policies, &Pauses::default(), now) {
                 Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
                 Action::DeadLetter { reason, .. } => return Err(reason.code),

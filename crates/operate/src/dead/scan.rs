@@ -1,5 +1,4 @@
-//! Scans the dead-letter queue: receives every dead-letter once. At the end, those that were not deleted become
-//! visible again.
+//! Scans the dead-letter queue: receives every dead-letter once, and makes those not deleted visible again at the end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,15 +17,13 @@ use crate::failure::Failure;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// The number of dead-letters to receive at once. Each of the concurrent calls requests ten.
+/// The number of dead-letters to receive at once, ten in each concurrent call.
 pub(super) const ROUND: usize = 80;
-/// The wait time for each `ReceiveMessage` call: the shortest possible long poll. A short poll would query only some of
-/// SQS's servers.
+/// The wait time of each receive: the shortest long poll, because a short poll queries only some of SQS's servers.
 const WAIT: Duration = Duration::from_secs(1);
-/// The maximum number of dead-letters to hide at once. SQS allows about 120,000 messages in flight, including those of
-/// other readers.
+/// The maximum number of dead-letters to hide at once; SQS allows about 120,000 messages in flight.
 const MOST_HIDDEN: usize = 110_000;
-/// A scan ends after this many consecutive rounds without a new dead-letter. Two rounds are sixteen long polls.
+/// The number of consecutive rounds without a new dead-letter after which a scan ends.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
 /// A scan tells the operator before it makes more than this many dead-letters visible again, because that takes a
@@ -58,30 +55,26 @@ pub struct Read {
     pub newer: u64,
     /// The reason why the scan ended.
     pub end: ScanEnd,
-    /// The number of dead-letters that could not be made visible again, and the reason. They become visible after at
-    /// most 15 minutes.
+    /// The number of dead-letters that stay hidden for up to 15 minutes, and the reason.
     pub still_hidden: Option<(u64, String)>,
     /// Dead-letters that another reader keeps hidden.
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader has hidden. Nobody else can read them until they are visible again, even if that
-/// reader was killed.
+/// Dead-letters that another reader has hidden, which nobody else can read until they are visible again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time by which all hidden dead-letters will be visible again, if the reader that hid them has already
-    /// stopped. It is counted from the check, because SQS does not report when they were hidden.
+    /// The time, counted from the check, by which the dead-letters are visible again if their reader has stopped.
     pub until: Timestamp,
 }
 
 impl Locked {
-    /// Estimates how many dead-letters other readers keep hidden; `None` if there are none. `depth` holds the queue's
-    /// message counts at `now`, before this scan received any message. The scan then read `read` dead-letters.
+    /// Estimates how many dead-letters other readers hide, from the `depth` before this scan and the number that it
+    /// `read`.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
-        // The counts may be a minute old. Some dead-letters that were hidden then may have become visible and been
-        // read.
+        // Since the counts were taken, hidden dead-letters may have become visible and been read.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
         (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
@@ -126,7 +119,7 @@ pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
 }
 
 impl Read {
-    /// The reason why the scan may have missed dead-letters. `None` if it read all that the command needed.
+    /// The reason why the scan may have missed dead-letters; `None` if it read all that the command needed.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
             ScanEnd::All => self.locked.map(|locked| locked.to_string()),
@@ -140,12 +133,11 @@ impl Read {
         }
     }
 
-    /// The result of a command that has scanned the queue. The error describes the finished work (`done`) and the
-    /// scan's problems.
+    /// The result of a command that has scanned the queue; an error also says what was `done`.
     ///
     /// # Errors
     ///
-    /// Fails if the scan was interrupted or failed, if some dead-letters could not be read, or if some stayed hidden.
+    /// Fails if the scan was interrupted or failed, or if dead-letters could not be read or stayed hidden.
     pub fn result(&self, done: &str) -> Result<(), Failure> {
         let hidden = self.still_hidden.as_ref().map(|(dead_letters, why)| {
             format!(
@@ -167,15 +159,14 @@ impl Read {
     }
 }
 
-/// Returns the error text for a failed entry in a batch call to SQS. The text names the IAM action that the call
-/// requires.
+/// Returns the error text for a failed entry in a batch call to SQS.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback for the pauses in batch calls. It tells the operator the length of each pause and the reason.
+/// Returns a callback that tells the operator the length and the reason of each pause in batch calls.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -183,8 +174,7 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Tells the operator that the dead-letters will be hidden. Calls `show` for each dead-letter that was not sent after
-/// `until`, and stops when it returns true. Makes all dead-letters visible again at the end.
+/// Calls `show` for each dead-letter that was not sent after `until`, and stops when it returns true.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -221,12 +211,12 @@ pub(super) async fn show_each(
     Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
-/// A scan in progress. It returns each dead-letter only once.
+/// A scan in progress, which returns each dead-letter only once.
 pub(super) struct Scan<'a> {
     operator: &'a Operator,
     url: &'a str,
     until: Timestamp,
-    /// The receipt handles by message id. `None` for a deleted dead-letter. 110,000 handles take about 50 MB.
+    /// The receipt handles by message id, about 50 MB for 110,000; `None` for a deleted dead-letter.
     handles: BTreeMap<String, Option<String>>,
     hidden: usize,
     read: Read,
@@ -247,8 +237,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives up to `most` more dead-letters, but no more than [`ROUND`]. They become visible again at the end of
-    /// the scan, except those reported as [deleted](Self::deleted).
+    /// Receives up to `most` more dead-letters, but no more than [`ROUND`].
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         loop {
             if self.operator.interrupt.is_raised() {
@@ -273,8 +262,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Ends the scan: makes all of its dead-letters visible again, except those that were deleted, and returns the
-    /// result. Fails only if the scan failed before it read any dead-letter.
+    /// Ends the scan, and makes its dead-letters visible again. Fails only if the scan failed before it read any
+    /// dead-letter.
     pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -287,8 +276,8 @@ impl<'a> Scan<'a> {
             not_tried -= some.len();
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, true, &tell_pause(operator)).await;
-            // SQS refuses a handle if the dead-letter is already visible, was deleted, or was received by another
-            // reader. Then there is nothing left to do.
+            // Nothing is left to do if SQS refuses a handle: the dead-letter is visible, deleted, or received by
+            // another reader.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };
@@ -306,8 +295,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives up to `most` messages, in concurrent calls. Returns those that this scan has not received before,
-    /// except those sent after `until`.
+    /// Receives up to `most` messages, and returns those that are new to this scan and not sent after `until`.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };

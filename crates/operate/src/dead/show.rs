@@ -20,8 +20,7 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The message attributes that Comeback writes. They are not listed, because the description of the dead-letter already
-/// includes their values.
+/// The message attributes that Comeback writes, which the description of a dead-letter already includes.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A dead-letter in full, with its payload.
@@ -32,7 +31,7 @@ pub struct DeadLetter {
     pub described: Described,
     /// The time when the event first failed; `None` if it is unknown.
     pub first_failure: Option<Timestamp>,
-    /// The event's payload, as it was sent to the function. `None` if the message has none.
+    /// The event's payload, as it was sent to the function; `None` if the message has none.
     pub payload: Option<Box<RawValue>>,
     /// The message's body, if the message has no payload.
     pub body: Option<String>,
@@ -127,12 +126,10 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest level of nesting that is indented. Values that are nested more deeply stay on one line. Without this
-/// limit, indenting a payload of nothing but brackets would square its length.
+/// The deepest level of nesting to indent, because indenting a payload of brackets would square its length.
 const DEEPEST_INDENTED: usize = 16;
 
-/// Indents JSON by two spaces. Does not parse the values, because that would change large numbers and the order of
-/// keys.
+/// Indents JSON by two spaces, without parsing values, which would change large numbers and the order of keys.
 pub fn pretty(json: &str) -> String {
     let (mut text, mut depth) = (String::new(), 0_usize);
     for (character, in_string) in compact(json) {

@@ -18,9 +18,9 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The maximum size of a key in a snapshot, in bytes. Longer keys are truncated.
+/// The size, in bytes, to which keys in a snapshot are truncated.
 const MOST_OF_A_KEY: usize = 120;
-/// The maximum size of an error message in a snapshot, in bytes. Longer messages are truncated.
+/// The size, in bytes, to which error messages in a snapshot are truncated.
 const MOST_OF_A_MESSAGE: usize = 140;
 /// The maximum number of functions that a plan or an error names.
 pub(super) const MOST_NAMED: usize = 20;
@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub filter: Filter,
     /// The deployment, as it was when the scan began.
     pub deployment: Deployment,
-    /// The result of the scan. Its counts include dead-letters that do not match the filter.
+    /// The result of the scan, whose counts include dead-letters that do not match the filter.
     pub read: Read,
     /// Descriptions of the first dead-letters, as many as the caller asked for.
     pub(super) described: Vec<Described>,
@@ -49,15 +49,14 @@ pub struct Snapshot {
     gone: RefCell<HashSet<Box<str>>>,
 }
 
-/// A dead-letter in a snapshot. A row takes at most 500 bytes of memory.
+/// A dead-letter in a snapshot, in at most 500 bytes of memory.
 #[derive(Debug)]
 pub struct Row {
     /// The message's SQS id.
     pub message_id: Box<str>,
-    /// The event's key, truncated to 120 bytes. `None` for a message that could not be parsed.
+    /// The event's key, truncated to 120 bytes; `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message. If there is none, the details of the reason for dead-lettering. Truncated to 140
-    /// bytes.
+    /// The last error's message, or else the details of the dead-letter's reason, truncated to 140 bytes.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -65,8 +64,7 @@ pub struct Row {
     pub sent: Timestamp,
     /// The number of retries that were made; `None` if it is unknown.
     pub retries: Option<u32>,
-    /// The reason why the handler would immediately dead-letter the event again after a redrive. `None` if it can be
-    /// redriven.
+    /// The reason why the handler would immediately dead-letter the event again; `None` if it can be redriven.
     pub refused: Option<ReasonCode>,
     /// The index into [`Snapshot::kinds`] for this dead-letter's kind.
     kind: u32,
@@ -115,8 +113,7 @@ pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failu
 }
 
 impl Snapshot {
-    /// Scans the queue for dead-letters that match a filter. Stores descriptions of only the first `describe` of them,
-    /// in [`Self::described`].
+    /// Scans the queue for dead-letters that match a filter, and describes the first `describe` of them.
     pub(super) async fn take(
         operator: &Operator,
         deployment: &Deployment,
@@ -158,8 +155,7 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. If there were too many dead-letters to read, the snapshot is still
-    /// usable.
+    /// Fails if the scan was interrupted or failed, but not if there were too many dead-letters to read.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
             ScanEnd::Interrupted => self.read.result("nothing was changed"),
@@ -168,13 +164,11 @@ impl Snapshot {
         }
     }
 
-    /// Checks that the function name in the filter is not misspelled. Returns a note if the allow-list allows the
-    /// function, but no dead-letter belongs to the alias or version in the filter.
+    /// Checks the function in the filter, and returns a note if only its alias or version may be misspelled.
     ///
     /// # Errors
     ///
-    /// Fails if no dead-letter belongs to the function and the allow-list does not allow it. Does not fail if the scan
-    /// was incomplete, because an unread dead-letter may belong to the function.
+    /// Fails after a complete scan if the function has no dead-letter and is not on the allow-list.
     pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
@@ -247,7 +241,7 @@ impl Snapshot {
         &self.kinds[row.kind as usize]
     }
 
-    /// The values that all dead-letters in a group share. `None` if no group has this number.
+    /// The values that all dead-letters in a group share; `None` if no group has this number.
     pub fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number)
     }

@@ -1,5 +1,4 @@
-//! Kills commands at random AWS calls, in an account where calls sometimes fail. No dead-letter may be lost, and each
-//! duplicate must have a cause, such as a call whose response was lost.
+//! Kills commands at random AWS calls: no dead-letter may be lost, and each duplicate must have a cause.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +22,9 @@ use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
 use crate::deployment::queue::HIDDEN_FOR;
 
-/// The number of random histories. Each has its own dead-letters, filter, pace and faults, and up to a dozen kills.
+/// The number of random histories, each with its own dead-letters, filter, pace, faults and kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories that a test runs if it writes files. It is smaller than [`HISTORIES`], because each
-/// change in such a history waits for the disk.
+/// The number of random histories for a slow test, which writes files.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 struct History {
@@ -37,8 +35,7 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// The number of sends without a response, plus the number of deletions that failed or got no response. Each may
-    /// explain one duplicate.
+    /// The number of unanswered sends and failed or unanswered deletions, each of which may explain one duplicate.
     explained: Rc<Cell<usize>>,
 }
 
@@ -87,8 +84,7 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans a change and carries it out, repeatedly. Each run except the last may be killed at a random call. Returns
-    /// the number of kills.
+    /// Plans a change and carries it out, with random kills in all runs but the last; returns the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -125,7 +121,7 @@ impl History {
     }
 }
 
-/// Plans a change and performs it. Returns the result, or `None` if the change did nothing.
+/// Plans a change and performs it; returns `None` if the change did nothing.
 async fn run<C: Change>(dead: &Dead, change: &C) -> Option<Result<(), crate::Failure>> {
     let operator = dead.operator();
     match change.perform(&operator, &change.plan(&operator).await.ok()?).await {
@@ -150,7 +146,7 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The event key that the handler reads from a message in the retry queue. Asserts that the event starts over.
+/// Returns a message's event key as the handler reads it, and asserts that the event starts over.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),

@@ -1,5 +1,4 @@
-//! Carries out a change to dead-letters: stores a copy of each one in another queue or a file, and then deletes it from
-//! the dead-letter queue.
+//! Carries out a change to dead-letters: stores a copy of each one elsewhere, and then deletes it from the queue.
 
 use std::convert::Infallible;
 
@@ -17,17 +16,14 @@ pub(super) trait Action {
     /// The data that the action stores for a dead-letter, such as the message to send.
     type Prepared;
 
-    /// Prepares a dead-letter for [`perform`](Self::perform). Fails with the reason why the action is impossible for
-    /// it.
+    /// Prepares a dead-letter for [`perform`](Self::perform), or fails with the reason why that is impossible.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action on the prepared dead-letters, and returns a result for each. `Ok` means that the dead-letter
-    /// is stored elsewhere, so the caller deletes it.
+    /// Performs the action on the prepared dead-letters; the caller deletes those whose result is `Ok`.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` dead-letters, which could not be deleted from the dead-letter
-    /// queue. Returns true on success. By default, nothing is undone, because a consumer may already have received the
-    /// messages.
+    /// Undoes the action for the last `dead_letters` dead-letters, which could not be deleted; returns true on success.
+    /// By default, nothing is undone, because a consumer may already have received the messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
         false
     }
@@ -56,12 +52,12 @@ impl NotDone {
     }
 }
 
-/// Returns true if SQS did not respond. The call may still have taken effect.
+/// Returns true if SQS did not respond, which means that the call may have taken effect.
 fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Sends messages to the queue with this URL. `queue` is its name in error texts.
+/// Sends messages to the queue with this URL; error texts call it `queue`.
 pub(super) async fn send(
     operator: &Operator,
     (url, queue): (&str, &str),
@@ -72,8 +68,8 @@ pub(super) async fn send(
     answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
 }
 
-/// Performs an action on a plan's dead-letters. Deletes each from the dead-letter queue once the action has stored it
-/// elsewhere. `did` is the action's verb in the past tense, such as `redrove`.
+/// Performs an action on a plan's dead-letters, and deletes those then stored elsewhere; `did` is a verb such as
+/// `redrove`.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,
@@ -143,8 +139,7 @@ impl<A: Action> Run<'_, A> {
     }
 
     /// Performs the action, and deletes the dead-letters that are then stored elsewhere. Fails if a deletion fails,
-    /// because acting on further dead-letters would only create more copies. Where possible, also undoes the action
-    /// for dead-letters that are known to remain in the queue.
+    /// because acting on further dead-letters would only create more copies.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
@@ -174,9 +169,8 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // A dead-letter surely stays only if its deletion was denied or never tried. After any other failure, it may
-        // be gone: the answer to a first call may have been lost, even if a repeated call failed because the
-        // credentials had expired.
+        // A dead-letter surely stays only if its deletion was denied or never tried. After any other failure, an
+        // unanswered call may have deleted it.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };

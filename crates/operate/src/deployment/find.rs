@@ -9,11 +9,11 @@ use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
 
-/// The key of the handler's tag that holds Comeback's version. The template and the CDK construct set this tag.
+/// The key of the handler's tag that holds Comeback's version.
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment whose handler receives messages from this queue. `None` if no retry handler does.
+    /// The deployment whose handler receives messages from this queue; `None` if no retry handler does.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);

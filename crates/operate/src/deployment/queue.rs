@@ -9,10 +9,8 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. A command reads
-/// 100,000 dead-letters in a few minutes, so a longer time would only keep them hidden for longer if the command is
-/// killed. If a slow command is still running when a dead-letter becomes visible, the command receives it again, which
-/// hides it again.
+/// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. It leaves ample time
+/// to read 100,000 dead-letters, which takes a few minutes.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// One of a deployment's SQS queues.
@@ -31,7 +29,7 @@ impl Queue {
         Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
     }
 
-    /// Finds the queue with this URL. Returns `None` if it does not exist.
+    /// Finds the queue with this URL; `None` if it does not exist.
     pub async fn of_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
@@ -41,7 +39,7 @@ impl Queue {
         Self::new(url, arn).map(Some)
     }
 
-    /// Finds the queue with this ARN. `None` if it does not exist.
+    /// Finds the queue with this ARN; `None` if it does not exist.
     pub async fn of_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()
@@ -58,8 +56,7 @@ pub(super) fn no_queue(name: &str) -> Failure {
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// Reads a queue's attributes, and returns their values in the order of `names`. The value of an attribute that the
-/// queue lacks is `None`.
+/// Reads a queue's attributes, in the order of `names`; `None` for an attribute that the queue lacks.
 ///
 /// # Errors
 ///
@@ -73,7 +70,7 @@ pub async fn attributes<const N: usize>(
     Ok(names.map(|name| attributes.get(name).cloned()))
 }
 
-/// Parses an ARN that AWS returned. The error names the ARN.
+/// Parses an ARN that AWS returned; an error names the ARN.
 pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
@@ -119,13 +116,12 @@ impl Depth {
 pub struct CustomerKey {
     /// The key's ARN, or the value of the queue's attribute `KmsMasterKeyId` if the key does not exist.
     pub arn: String,
-    /// The key's state, such as `Enabled`. `None` if the key does not exist.
+    /// The key's state, such as `Enabled`; `None` if the key does not exist.
     pub state: Option<String>,
 }
 
 impl CustomerKey {
-    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` for a key that AWS manages, which
-    /// everyone who may use SQS may also use.
+    /// Reads the key of a queue's `KmsMasterKeyId` attribute; `None` for a key that AWS manages.
     ///
     /// # Errors
     ///
@@ -141,7 +137,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use the key, not even with permission. `None` if the key is usable.
+    /// The reason why nobody can use the key, not even with permission; `None` if the key is usable.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

@@ -11,8 +11,7 @@ use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
-/// A check that the doctor runs. Its number is never used for another check. `docs/doctor.md` has a row for each
-/// check.
+/// A check that the doctor runs. Its number is never reused for another check.
 #[derive(Debug, Serialize)]
 pub struct Check {
     /// The check's number, such as `CB012`.
@@ -25,11 +24,11 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// The function that judges the facts. Each variant is for one kind of subject.
+/// The function that judges the facts, for one kind of subject.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
-    /// Judges one permission of the handler's role. `OF_HANDLER` lists the permissions by check number.
+    /// Judges one permission of the handler's role.
     Role,
     Function(fn(&Facts, &CheckedFunction) -> Judged),
     /// Runs for each alias, version or unqualified function.
@@ -38,8 +37,7 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The check that the handler may invoke a function. It also runs for a function on the allow-list that is not
-/// attached yet or is being detached.
+/// The check that the handler may invoke a function, even one on the allow-list that is not attached yet.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 

@@ -1,5 +1,4 @@
-//! Checks on functions that read SQS directly with `comeback-sqs`, such as whether the queue's visibility timeout is
-//! long enough. The package runs inside the function, where it cannot read such settings.
+//! Checks on functions that read SQS directly with `comeback-sqs`.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -147,7 +146,7 @@ fn is_gone() -> Judgement {
 }
 
 /// The name of the policy that a suggested command adds to a role. It contains the event source mapping's id, because
-/// several functions may share a role. The names of the function and the queue might be too long for a policy name.
+/// the function's and queue's names might be too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

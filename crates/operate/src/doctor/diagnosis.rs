@@ -14,7 +14,7 @@ use crate::text::{Piece, Text, Tone};
 /// The result of [`doctor`](crate::doctor::doctor).
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// True if no check has the outcome `broken`. In strict mode, a warning also makes the deployment unhealthy.
+    /// True if no check has the outcome `broken` or, in strict mode, `warning`.
     pub healthy: bool,
     /// The findings of all checks, ordered by check number.
     pub checks: Vec<Finding>,
@@ -27,7 +27,7 @@ pub struct Diagnosis {
     pub(super) shown: Shown,
 }
 
-/// The findings to print. Problems are always printed.
+/// The findings to print besides the problems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Shown {
     #[default]

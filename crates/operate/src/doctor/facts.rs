@@ -1,4 +1,4 @@
-//! The facts that the checks judge. All are read once, concurrently.
+//! The facts that the checks judge.
 
 pub(crate) mod consumers;
 pub(crate) mod functions;
@@ -27,7 +27,7 @@ use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
-/// The facts that the checks judge. A `Result` is the fact, or the reason why it could not be read.
+/// The facts that the checks judge, or the errors from reading them.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -57,13 +57,12 @@ pub(crate) struct UnreadablePauses {
     pub(crate) problem: String,
     /// True if a newer version of Comeback wrote the parameter's text.
     pub(crate) is_newer: bool,
-    /// The number of the parameter's newest readable version. `None` if SSM keeps no readable version.
+    /// The number of the parameter's newest readable version, if SSM keeps one.
     pub(crate) last_readable: Option<i64>,
 }
 
 impl UnreadablePauses {
-    /// Checks the current text of the pauses parameter. Returns what is wrong with it, and the number of the newest
-    /// readable version. `None` if the current text is readable.
+    /// Returns what is wrong with the current text of the pauses parameter, or `None` if it is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
@@ -84,7 +83,7 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
-/// The allow-list from the stack's parameters. Empty if the parameters cannot be read or include no allow-list.
+/// The allow-list from the stack's parameters, or an empty text if it is unknown.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()

@@ -18,7 +18,7 @@ pub struct Finding {
     /// The check that ran.
     #[serde(flatten)]
     pub check: &'static Check,
-    /// The name of the function, alias or version. `None` if the subject is the deployment.
+    /// The name of the function, alias or version, or `None` for the deployment.
     pub about: Option<String>,
     /// The outcome of the check, with the facts behind it.
     #[serde(flatten)]
@@ -31,7 +31,7 @@ impl Finding {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts found. If there is no problem, the text begins with the state that the check requires.
+    /// The facts found, preceded by the required state if there is no problem.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
         match self.judgement.outcome > CheckOutcome::Ok {
@@ -41,9 +41,9 @@ impl Finding {
     }
 }
 
-/// Runs checks on the deployment, on the functions in `named` (or on all functions in `facts` if `named` is empty),
-/// and on functions that receive messages directly from SQS. `facts` is `None` if there is no deployment. If a fact
-/// could not be read, each check that needs it returns a warning.
+/// Runs checks on the deployment, the functions in `named` (all if empty), and the functions that read SQS directly.
+///
+/// `facts` is `None` if there is no deployment.
 pub(super) fn findings(
     facts: Option<&Facts>,
     named: &[FunctionName],

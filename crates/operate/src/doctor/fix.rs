@@ -1,5 +1,4 @@
-//! The commands that the doctor suggests. Each is a `comeback` command or a one-line AWS CLI command. The operator
-//! replaces the words in capitals.
+//! The commands that the doctor suggests, with words in capitals for the operator to replace.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -30,9 +29,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`, the number of concurrent invocations that a mapping
-/// with provisioned pollers can make. If that exceeds the setting's maximum, the command lowers the number of pollers
-/// instead.
+/// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`, or lowers the number of pollers if that exceeds the
+/// setting's maximum.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -46,8 +44,7 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. A key is still disabled after its deletion
-/// has been cancelled; the next run of the doctor suggests enabling it.
+/// The command that makes a queue's key usable again, or replaces the key.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -70,9 +67,8 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes the handler's settings. A setting that has a stack parameter is changed there, because
-/// the stack's next deployment would undo any other change. AWS refuses a second update while the first is in
-/// progress, so the doctor suggests the other changes the next time it runs.
+/// The command that changes the handler's settings. It changes stack parameters where they exist, because the stack's
+/// next deployment would undo any other change.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -105,15 +101,14 @@ pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
 
-/// The command that replaces settings that the handler refuses. If a setting was changed by hand, the command restores
-/// the stack's value.
+/// The command that replaces settings that the handler refuses, or restores the stack's values if they were changed
+/// by hand.
 pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
         // The template adds its example function to TARGET_FUNCTIONS, and omits BASE_BACKOFF and MAX_BACKOFF if
-        // BACKOFFS is set. So these variables may differ from the stack's parameters although nobody changed them by
-        // hand.
+        // BACKOFFS is set.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
@@ -153,9 +148,8 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes these environment variables of the handler and keeps the others. If the handler also has
-/// a variable that is not a setting, the text is an instruction in words: a command would print that variable's
-/// value, which may be a secret, or remove the variable.
+/// The command that changes these environment variables of the handler and keeps the others. If the handler has
+/// variables other than settings, the text is an instruction, because those variables may hold secrets.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -177,8 +171,7 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that restores the last readable version of the pauses parameter. If no version is readable, the command
-/// writes a parameter without pauses.
+/// The command that restores the last readable version of the pauses parameter, or writes one without pauses.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -186,8 +179,7 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// The command that attaches a function or repairs its attachment. If another deployment retries the function's failed
-/// events, the command moves the function to this deployment.
+/// The command that attaches a function, repairs its attachment, or moves it here from another deployment.
 pub(crate) fn attach(attachment: &Attachment) -> Text {
     let Attachment { deployment, target, .. } = attachment;
     let (arn, home) = (target.invoked_arn(), &deployment.handler_arn);
@@ -203,7 +195,7 @@ pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }
 
-/// The command that detaches a function from the deployment. `arn` may have a qualifier.
+/// The command that detaches a function, alias or version from the deployment.
 pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
     let name = command_name(arn, &facts.deployment.handler_arn);
     facts.deployment.command(CommandName::Detach, [name]).into()

@@ -20,8 +20,7 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // Check CB108 reports functions that only the stack's list names. Somebody has removed them from the handler's
-    // list by hand.
+    // Check CB108 reports functions that somebody removed from the handler's list by hand.
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -36,8 +35,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
     })
 }
 
-/// Checks that each entry of `NON_RETRYABLE_ERRORS` can match an error of at least one function. Fails if a function
-/// could not be read: an entry might match its errors.
+/// Checks that each entry of `NON_RETRYABLE_ERRORS` can match an error of at least one function.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -88,8 +86,7 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// Judges an alias or version that does not exist. The operator or the allow-list names it, or its failed events go to
-/// the retry queue.
+/// Judges an alias or version that does not exist.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -101,8 +98,7 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Returns true if the handler's allow-list or the stack's parameter allows the function. If only the parameter does,
-/// `attach` cannot repair the permission to invoke the function, and refers to check CB109.
+/// Returns true if the handler's allow-list or the stack's parameter allows the function.
 pub(crate) fn is_allowed(facts: &Facts, function: &CheckedFunction, attachment: &Attachment) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&attachment.target.invoked_arn())
 }
@@ -111,8 +107,8 @@ fn is_of_stack(facts: &Facts, function: &CheckedFunction) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// Judges a function that is being detached or moved to another deployment. Returns `None` for any other function, and
-/// for a function that still sends failures to this deployment's retry queue.
+/// Judges a function that is being detached or moved away. Returns `None` while its failures still go to the retry
+/// queue.
 pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -142,7 +138,6 @@ pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judge
     ))
 }
 
-/// Checks that recursive loops are allowed. [`Attachment::allow_recursion`] allows them.
 pub(crate) fn recursion(facts: &Facts, function: &CheckedFunction) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |_| {
@@ -237,8 +232,6 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-/// Checks that the function's failed events go to the retry queue. [`Attachment::redirect`] returns the step that sets
-/// this destination.
 pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     if let Some(other) = attachment.other() {
         return Ok(warning(
@@ -254,14 +247,12 @@ pub(crate) fn leads_here(facts: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`. `None` if there is no step, or if
-/// the step does not change the setting.
+/// The change that a step of `attach` makes to one setting, such as `retries: 1 → 0`.
 fn change(attachment: &Attachment, step: Option<Step>, setting: &str) -> Option<String> {
     let differences = step?.differences(&attachment.target);
     differences.iter().find(|difference| difference.setting == setting).map(Difference::change)
 }
 
-/// Checks that Lambda makes no retries of its own. [`Attachment::redirect`] turns them off.
 pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
     Ok(match change(attachment, attachment.redirect(), "retries") {
@@ -270,11 +261,9 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` that the check accepts without a warning. Most throttling lasts less than ten
-/// minutes, and ten minutes is short compared with the backoff that follows.
+/// The largest `MaximumEventAgeInSeconds` that gets no warning. Most throttling ends within ten minutes.
 const SHORT_AGE: i32 = 600;
 
-/// Checks that the maximum event age is at most `SHORT_AGE`. [`Attachment::redirect`] lowers it.
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     if let Some(age) = attachment.target.settings().event_age.filter(|age| *age <= SHORT_AGE) {
         return Ok(ok(format!("{age} s")));
@@ -293,8 +282,7 @@ pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
 /// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match the full or simple name of an error type that this
-/// runtime reports. If the runtime is unknown, any entry can match.
+/// Returns true if an entry of `NON_RETRYABLE_ERRORS` can match an error type that this runtime reports.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {

@@ -83,8 +83,7 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// Warns if the handler's log group is not of class STANDARD. CloudWatch can search only this class. If AWS reports
-/// no class, the class is STANDARD.
+/// Warns if the handler's log group is not of class STANDARD, the only class that CloudWatch can search.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -243,8 +242,7 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// The commands that make silent alarms notify somebody. They enable disabled actions, and give alarms without actions
-/// an SNS topic: through a stack parameter or, if `attach` created the alarm, by attaching its function again.
+/// The commands that make silent alarms notify somebody.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =

@@ -32,12 +32,12 @@ pub struct Judgement {
     pub found: Text,
     /// The consequence of the problem, on one or more lines.
     pub means: Option<Text>,
-    /// The commands that fix the problem, one per line. The operator replaces the words in capitals.
+    /// The commands that fix the problem, one per line, with words in capitals for the operator to replace.
     pub fix: Option<Text>,
 }
 
 impl Judgement {
-    /// Returns the lines of the fix. If `topic` is given, it replaces the placeholder `TOPIC_ARN`.
+    /// Returns the lines of the fix, with `topic`, if given, in place of `TOPIC_ARN`.
     pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
         let Some(fix) = &self.fix else { return Vec::new() };
         let commands = fix.spans().iter().map(|span| &span.piece);

@@ -31,8 +31,7 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry in `POLICIES` names a single function that is on the allow-list, either in the handler's
-/// environment or in the stack's parameter `TargetFunctions`. Such a function may be attached later.
+/// Returns true if an entry in `POLICIES` names a single function that is on the handler's or the stack's allow-list.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);

@@ -22,15 +22,13 @@ const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
 /// Extra time for cold starts, pollers, and log lines that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// The longest time that the probe may take. If the event's retry might not come within this time, the probe is
-/// skipped: nobody would watch the terminal for that long.
+/// The probe is skipped if the event's retry might take longer than this.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 /// The log is searched from this long before the event was sent, because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
-/// Sends the example function an event that fails once, and follows it in the logs until it succeeds, is dead-lettered,
-/// or is overdue. Reports each step to the operator once. The event leaves nothing to clean up.
+/// Sends the example function an event that fails once, and reports each step to the operator.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;

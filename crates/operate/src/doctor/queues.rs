@@ -138,7 +138,7 @@ fn concurrency_of_handler(facts: &Facts) -> u64 {
     })
 }
 
-/// The retry queue's `maxReceiveCount`. After that many receives, SQS moves a message to the dead-letter queue.
+/// The `maxReceiveCount` that the retry queue should have.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 const TIMEOUTS: u32 = 6;
@@ -171,8 +171,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
-    // The fix assumes the usual `maxReceiveCount`. A lower count would need too long a timeout, and CB012 reports it
-    // anyway.
+    // The fix assumes the usual `maxReceiveCount`, because CB012 reports a lower one.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
@@ -258,8 +257,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// Checks that both queues accept messages of 1 MiB. A queue that was created before SQS raised the limit may refuse
-/// messages of more than 256 KiB.
+/// Checks that both queues accept messages of 1 MiB. Queues created before SQS raised the limit may accept only 256
+/// KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

@@ -14,8 +14,7 @@ use crate::rights::{Right, Rights, in_words, missing};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges whether the handler's role has the permissions that one of the doctor's checks requires. `check` is the
-/// number of the check, such as `CB030`.
+/// Judges whether the handler's role has the permissions that `check` requires, such as `CB030`.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -49,7 +48,7 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     Ok(Judgement { outcome: judgement.outcome.min(need.without), ..judgement })
 }
 
-/// Judges the first queue whose key is disabled, deleted or otherwise unusable. Returns `None` if no key is.
+/// Judges the first queue whose key is unusable, if any.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -71,14 +70,12 @@ fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
-/// Checks that the function's role may send to the retry queue. [`Attachment::allow_sending`] adds this permission.
 pub(crate) fn function_sends(facts: &Facts, attachment: &Attachment) -> Judged {
     let or_else = of_queue(facts.retry_queue.as_ref().ok());
     let flags = &facts.deployment.place_flags;
     judged(flags, DROPPED, &attachment.send, or_else, |_| fix::attach(attachment))
 }
 
-/// Checks that the function's role may use the queue's key. [`Attachment::allow_sending`] adds this permission.
 pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judged {
     if seen(&attachment.key)?.as_ref().is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
@@ -90,10 +87,8 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Checks that the handler may invoke the function. The usual fix is to run `attach`, which adds the permission
-/// ([`Attachment::allow_invoking`]). If the function is not attached, or if `attach` might fail because a stack owns
-/// the handler's role, the fix is to add a separate policy to the role. This includes a function that is being
-/// detached: its waiting events still need the permission, but `attach` would attach it again.
+/// Checks that the handler may invoke the function. For a function that is being detached, the fix is a separate
+/// policy, because `attach` would attach it again.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
@@ -104,7 +99,6 @@ pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged 
     })
 }
 
-/// Checks that the function is on the allow-list. [`Attachment::list`] returns the step that adds it.
 pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
@@ -137,8 +131,7 @@ pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the permissions that a role needs. `means` is the consequence of a missing permission, and `fix` grants it.
-/// `or_else` names a policy that may grant the permissions but that IAM's simulator does not read. If it is given, a
+/// Judges the permissions that a role needs. If `or_else` names a policy that IAM's simulator does not read, a
 /// missing permission is only a warning.
 pub(crate) fn judged(
     place_flags: &str,

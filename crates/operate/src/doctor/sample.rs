@@ -1,4 +1,4 @@
-//! Facts about a healthy deployment. Tests of the checks change some of them.
+//! Facts about a healthy deployment, for tests of the checks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

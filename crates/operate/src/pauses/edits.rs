@@ -1,4 +1,4 @@
-//! Edits the pauses for `comeback pause` and `comeback resume`. `now` is the time by the operator's clock.
+//! Edits the pauses for `comeback pause` and `comeback resume`.
 
 use std::time::Duration;
 
@@ -9,20 +9,18 @@ use crate::failure::Failure;
 use crate::operator_line::flag;
 use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
-/// An operator's settings for a pause. Where a field is `None`, an open pause keeps its value, and a new pause gets
-/// the default.
+/// An operator's settings for a pause. `None` keeps an open pause's value, or gives a new pause the default.
 #[derive(Clone, Debug, Default)]
 pub struct PauseTerms {
-    /// When the pause is to end. If `None`, an open pause keeps its planned end, and a new pause lasts until it is
-    /// resumed.
+    /// When the pause is to end. By default, a new pause lasts until it is resumed.
     pub end: Option<PauseEnd>,
     /// The time over which the held events are retried after the pause.
     pub spread: Option<Duration>,
-    /// The reason for the pause. Required for a new pause. If `None`, an open pause keeps its reason.
+    /// The reason for the pause, required for a new pause.
     pub why: Option<String>,
 }
 
-/// The planned end of a pause. `comeback resume` can end the pause earlier.
+/// The planned end of a pause, if it is not resumed earlier.
 #[derive(Clone, Copy, Debug)]
 pub enum PauseEnd {
     /// The pause ends at this time.
@@ -42,8 +40,7 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Returns the pause `open` with the planned end, spread and reason in these terms. If `open` is `None`, returns
-    /// a new pause by the operator `by`.
+    /// Returns the pause `open` with these terms, or a new pause by the operator `by` if `open` is `None`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -147,7 +144,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// Returns the open pauses for a target. If the pauses were edited only with `comeback`, there is at most one.
+/// Returns the open pauses for a target, of which `comeback` creates at most one.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,
@@ -156,15 +153,13 @@ pub(crate) fn open_of<'p>(
     pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
 }
 
-/// Returns the pauses with `pause` added. It replaces any open pause for the same target.
+/// Returns the pauses with `pause` in place of any open pause for the same target.
 pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Returns the pauses after ending the open pauses for `target` at `now`, rounded up to a whole second. A pause that
-/// has not started is removed. A pause that ends by then anyway is left unchanged, because another operator may have
-/// just ended it.
+/// Returns the pauses after ending the open pauses for `target` at `now`, and removing those that have not started.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // Rounded down, `end` could lie before the time when the pause last held an event.
     let end = now.rounded_up_to_secs();

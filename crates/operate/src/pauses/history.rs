@@ -1,5 +1,4 @@
-//! The history of a deployment's pauses: who paused which function, and when. It covers the newest hundred versions of
-//! the SSM parameter, because SSM keeps no others.
+//! The history of a deployment's pauses, from the newest hundred versions of the SSM parameter.
 
 use std::time::Duration;
 
@@ -21,10 +20,10 @@ pub(crate) struct Entry {
     at: Timestamp,
     by: Option<String>,
     what: PauseEvent,
-    /// The ARN of the paused function, or `*` for every function. `None` if the parameter's text cannot be parsed.
+    /// The ARN of the paused function, `*` for every function, or `None` if the parameter's text cannot be parsed.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// The pause's spread, in seconds. `None` if this entry records the end of a pause.
+    /// The pause's spread, in seconds, or `None` in an entry for the end of a pause.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }
@@ -38,7 +37,7 @@ enum PauseEvent {
     Unreadable,
 }
 
-/// Reads the history of the pauses from SSM, oldest entry first. The history is empty if the parameter does not exist.
+/// Reads the history of the pauses from SSM, oldest entry first.
 pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
@@ -49,8 +48,8 @@ pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
     versions.iter().rev().find(readable).map(|version| version.number)
 }
 
-/// Compares each version of the parameter with the previous one, and returns the changes. Version 1 counts as a change
-/// from no pauses. If SSM has deleted version 1, the changes in the oldest remaining version are unknown and left out.
+/// Returns the changes between consecutive versions of the parameter. If SSM has deleted version 1, the changes in
+/// the oldest version are unknown.
 fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {

@@ -1,5 +1,4 @@
-//! The current state of a function's pauses. The handler's log cannot show it: the log shows only the pauses that were
-//! in force when the handler last checked an event.
+//! The current state of a function's pauses, which the handler's log does not show.
 
 use std::time::Duration;
 
@@ -12,19 +11,18 @@ use serde::Serialize;
 pub enum InForce {
     /// The function is paused.
     Paused {
-        /// The planned end. `None` if the pause lasts until an operator resumes the function.
+        /// The planned end, or `None` if the pause lasts until an operator resumes the function.
         until: Option<Timestamp>,
     },
     /// The function is not paused.
     NotPaused {
-        /// The time by which all events held by known pauses are due again. `None` if no known pause has an end.
+        /// The time by which all events held by known pauses are due again, or `None` if no known pause has an end.
         back_by: Option<Timestamp>,
     },
 }
 
 impl InForce {
-    /// The state of a function's pauses at `now`. `noticed` is the longest time that the handler can take to notice
-    /// the end of a pause.
+    /// The state of a function's pauses at `now`. The handler can take up to `noticed` to notice the end of a pause.
     pub fn of(pauses: &Pauses, function_arn: &str, noticed: Duration, now: Timestamp) -> Self {
         let all = || pauses.of_function(function_arn);
         // A pause without a planned end outlasts all others.
@@ -38,7 +36,7 @@ impl InForce {
         }
     }
 
-    /// Returns true if a pause holds a retry that is due at `due`. `None` means that this time is unknown.
+    /// Returns true if a pause holds a retry that is due at `due` (`None` if unknown).
     pub fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
             Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),

@@ -20,19 +20,18 @@ use crate::text::Text;
 /// The open pauses and the requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
-    /// The open pauses. `None` if the handler reads no pauses, or if they could not be read.
+    /// The open pauses, or `None` if they could not be read or the handler reads none.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
-    /// The changes that operators have made to the pauses. `None` unless the operator asked for them.
+    /// The changes that operators have made to the pauses, if requested.
     history: Option<Vec<Entry>>,
     #[serde(skip)]
     handler: String,
-    /// The reason why the pauses could not be read. The history may show who wrote the unreadable text.
     #[serde(skip)]
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and the requests in force. `with_history` adds the history of the pauses.
+/// Lists the open pauses and the requests in force and, if `with_history`, the history of the pauses.
 ///
 /// # Errors
 ///

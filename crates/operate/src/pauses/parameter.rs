@@ -1,4 +1,4 @@
-//! Reads and edits the SSM parameter that holds the pauses and requests. An edit never loses another operator's edit.
+//! Reads and edits the SSM parameter that holds the pauses and requests, without losing another operator's edit.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history::newest_readable;
 
-/// Reads the pauses from the deployment's SSM parameter. If the parameter does not exist, treats every function as not
-/// paused, as the handler does. Returns `None` if the handler reads no pauses.
+/// Reads the pauses from the deployment's SSM parameter, or returns `None` if the handler reads no pauses.
 pub(crate) async fn read_pauses(
     account: &Account,
     deployment: &Deployment,
@@ -19,7 +18,7 @@ pub(crate) async fn read_pauses(
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
-/// Reads the pauses and the parameter's version. Version 0 stands for a parameter that does not exist.
+/// Reads the pauses and the parameter's version, which is 0 if the parameter does not exist.
 async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
     match Pauses::read(&version.text) {
@@ -28,8 +27,7 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// Returns the error for a parameter that cannot be parsed. It names the version to restore, unless the current version
-/// comes from a newer release of Comeback and must be kept.
+/// Returns the error for a parameter that cannot be parsed, which names the version to restore.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -49,8 +47,7 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
 
 pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
-/// Returns the command that restores a version of the parameter. If `version` is `None`, the command instead writes a
-/// parameter without any pauses or requests. `flags` are AWS CLI flags that select the account and region.
+/// Returns the command that restores `version` of the parameter, or writes an empty parameter if `version` is `None`.
 pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
     let value = match version {
         Some(version) => {
@@ -80,11 +77,11 @@ impl From<TooLarge> for Failure {
 
 /// The wait after a write, before the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The maximum number of writes for one edit. The edit fails if other operators overwrite every one of them.
+/// The maximum number of writes for one edit.
 const WRITES: u32 = 8;
 
-/// The SSM parameter with the pauses and requests. SSM has only one conditional write: creating a parameter that does
-/// not exist.
+/// The SSM parameter with the pauses and requests. SSM's only conditional write creates a parameter that does not
+/// exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter<'a> {
     account: &'a Account,
@@ -92,8 +89,7 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Returns the SSM parameter that holds the deployment's pauses. Fails if the handler's environment variable
-    /// `PAUSES` is not set.
+    /// Returns the SSM parameter that holds the deployment's pauses, or fails if the handler reads none.
     pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
@@ -109,7 +105,7 @@ impl<'a> Parameter<'a> {
         Ok(read_parameter(self.account, self.name).await?.0)
     }
 
-    /// Reads an earlier version of the parameter. SSM keeps a hundred versions.
+    /// Reads one of the parameter's newest hundred versions.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;
@@ -123,9 +119,8 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks whether a failed write took effect after all: perhaps only SSM's response was lost. Returns the number
-    /// of the version newer than `version` that has this text. If there is none, fails with `failure`, the write's
-    /// error. If the versions cannot be read, the error adds that the write may have succeeded.
+    /// After a failed write, returns the number of the newer version that has this text, in case only SSM's response
+    /// was lost. If there is none, fails with `failure`, the write's error.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";
@@ -138,13 +133,12 @@ impl<'a> Parameter<'a> {
     /// Edits the pauses with `make`, and writes the result to the parameter. `is_in` returns true for pauses that
     /// already contain the edit. Returns the past pauses that were dropped because the parameter was full.
     ///
-    /// Each write replaces the whole text and creates a new version. A version between the one that we read and the
-    /// one that we wrote is another operator's, and our write has overwritten it. We then read that version, apply
-    /// our edit to it, and write again. If another operator's write overwrites ours, their command does the same. Two
-    /// seconds after a write, we also check that our edit is still in the parameter.
+    /// Each write replaces the whole text and creates a new version. If there is a version between ours and the one
+    /// that we read, we have overwritten another operator's edit. We then apply our edit to that version, and write
+    /// again. Two seconds after a write, we check that our edit is still there.
     ///
-    /// If two operators edit concurrently, neither edit is lost, however their calls interleave. With more operators,
-    /// some edits may fail and must be repeated.
+    /// If two operators edit concurrently, neither edit is lost. With more operators, some edits may fail and must be
+    /// repeated.
     pub(crate) async fn edit(
         &self,
         now: Timestamp,
@@ -205,8 +199,7 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Fails if the handler would misread these pauses in the parameter. If the handler could not read the parameter,
-/// every pause would end.
+/// Fails if the handler would misread these pauses in the parameter.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
     if Pauses::read(&text).as_ref() == Ok(pauses) {
@@ -322,8 +315,7 @@ mod tests {
         assert_eq!(listed(&operator).await, [1, SEVEN]);
     }
 
-    /// If two operators resume a function at the same time, at most one of them succeeds. The second operator starts
-    /// one call later in each of 30 rounds.
+    /// If two operators resume a function at the same time, at most one of them succeeds.
     #[tokio::test]
     async fn one_of_two_operators_resumes_a_function() {
         let (aws, operator) = sample();
@@ -354,8 +346,7 @@ mod tests {
         assert!(resumed >= 29, "{resumed}");
     }
 
-    /// Two operators concurrently pause, and then resume, different aliases of one function. The test repeats this 30
-    /// times, and each time starts the second operator one call later than before.
+    /// Two operators concurrently pause, and then resume, different aliases of one function.
     #[tokio::test]
     async fn pauses_of_two_operators_at_once_are_both_kept() {
         let (aws, operator) = sample();

@@ -17,11 +17,11 @@ use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::filter::WaitingFilter;
 
-/// The time between two reads of the log. CloudWatch adds lines to the log a few seconds late.
+/// The time between two reads of the log.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// The longest time that a log line takes to arrive. The log is read for this long after the request's end.
+/// The longest time that a log line takes to arrive.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time to keep watching the log after the last retry. Most retries that fail do so within this time.
+/// The time to watch for failures after the last retry.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// Watches the handler's log for the retries that a request makes due.
@@ -36,9 +36,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Calls `say` with the numbers of retries and new failures whenever one of them changes. Returns when all awaited
-    /// retries have been made and have had time to fail, when the request has ended, or when the operator interrupts
-    /// the watch.
+    /// Calls `say` with the numbers of retries and new failures whenever one of them changes. Returns soon after the
+    /// last awaited retry, at the end of the request, or when the operator interrupts.
     ///
     /// # Errors
     ///
@@ -74,8 +73,7 @@ impl Watch {
         }
     }
 
-    /// After the request has ended, returns a note if the log does not show a retry of every event. Log lines may be
-    /// missing, or the handler may be slow.
+    /// After the request has ended, returns a note if the log does not show a retry of every event.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");
@@ -90,7 +88,7 @@ impl Watch {
     }
 }
 
-/// Counts of the retries since a request. Only the first retry of each awaited event counts.
+/// Counts of the awaited retries since a request, and of their failures.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
@@ -118,8 +116,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the time from which to read the log next: never earlier than `start`. Each read overlaps the previous
-    /// one, because lines may arrive out of order. A line that is read twice counts only once.
+    /// Returns the time from which to read the log next. Reads overlap, because lines may arrive out of order.
     fn read_from(&self, start: Timestamp) -> Timestamp {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }

@@ -29,28 +29,26 @@ pub struct Reach {
     /// True if the request brings at least one event forward, or cancels at least one.
     #[serde(skip)]
     pub brings_forward: bool,
-    /// The number of seconds within which half of the affected events are retried. `None` if no event is affected.
+    /// The number of seconds within which half of the affected events are retried, or `None` if no event is affected.
     pub half_within_seconds: Option<u64>,
-    /// The number of seconds within which all affected events are retried. `None` if no event is affected.
+    /// The number of seconds within which all affected events are retried, or `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
-    /// The number of events whose messages are not recalled, because an earlier request or the end of a pause already
-    /// applied to them. The handler applies the new request when such a message becomes visible.
+    /// The number of events whose messages are not recalled, because an earlier request or resume already applied to
+    /// them.
     pub before: u64,
-    /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
-    /// within 15 minutes.
+    /// The number of events whose messages were moved (sent again with a delay) and are checked within 15 minutes.
     pub moved: u64,
-    /// The number of events whose function asked for a wait with `RetryAfter`. The operator's request does not shorten
-    /// this wait.
+    /// The number of events whose function asked for a wait with `RetryAfter`, which a request does not shorten.
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
-    /// The number of events that were held during a pause that has since ended. They are retried within its spread.
+    /// The number of events that return over the spread of a pause that has ended.
     pub returning: u64,
     /// The number of events whose last invocation got no response from Lambda, and may have succeeded.
     pub unanswered: u64,
     /// The number of events with only one retry left under `MAX_RETRIES`.
     pub last_retry: u64,
-    /// If the error glob matches none of the waiting events' errors: the glob and these errors.
+    /// The error glob and the waiting events' errors, if the glob matches none of the errors.
     #[serde(skip)]
     pub unmatched: Option<(String, String)>,
     /// The event key and retry number of each affected event.
@@ -100,7 +98,7 @@ impl Reach {
     }
 
     /// Describes how many hidden messages are recalled, and why the others are not. `due` says when a recalled
-    /// message becomes visible. `paused` is the reason given for events whose function is paused.
+    /// message becomes visible, and `paused` is the reason for paused functions.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -113,8 +111,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message under `why`, the reason why it does not become visible earlier. Returns true if `entry`, a
-    /// request or the end of a pause, does not affect the event's due time.
+    /// Counts a message that is not recalled because of `why`. Returns true if `entry` does not affect its event's
+    /// due time.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -176,9 +174,8 @@ impl Reach {
     }
 }
 
-/// Estimates when the handler first checks the event after reading the request, which it does by `noticed`. If the log
-/// announces only an earlier check, the message may have been moved. The handler checks a moved message every 15
-/// minutes until its retry is due, and does not log these checks.
+/// Estimates when the handler next checks the event after `noticed`, when it has read the request. A moved message is
+/// checked every 15 minutes until its retry is due, without a log line.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,
@@ -212,8 +209,7 @@ mod tests {
         waits.take(&test_line(line));
     }
 
-    /// Estimates what a retry request would affect, given these waiting events and pauses. The handler is assumed to
-    /// read the request within 38 s after it is written.
+    /// Estimates what a retry request would affect, if the handler reads it within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
         let request = Request {
             kind: RequestKind::Retry,

@@ -21,11 +21,10 @@ use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
 
-/// A [`Change`] that withdraws the requests of one kind for one function, or those for every function. Like pauses,
-/// requests for every function are separate from those for individual functions.
+/// A [`Change`] that withdraws the requests of one kind for one function, or those for every function.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
-    /// The function that the requests name. `None` selects the requests for every function.
+    /// The function that the requests name, or `None` for requests for every function.
     pub function: Option<FunctionName>,
     /// The kind of request to withdraw.
     pub kind: RequestKind,
@@ -101,8 +100,7 @@ impl Change for WithdrawRequests {
 }
 
 impl WithdrawRequests {
-    /// Marks the planned requests as withdrawn in the SSM parameter that holds them. Returns the past pauses that were
-    /// dropped because the parameter was full.
+    /// Withdraws the planned requests, and returns the past pauses that were dropped because the parameter was full.
     async fn write(&self, operator: &Operator, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let account = &operator.account;
         let parameter = Parameter::of(account, &plan.deployment)?;

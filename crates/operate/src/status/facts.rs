@@ -17,12 +17,12 @@ use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// The age at which `comeback status` warns about a dead-letter. SQS deletes the dead-letter four days later.
+/// The age at which `comeback status` warns about a dead-letter, four days before SQS deletes it.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// Returns a [`Fact`] for each part of the status about which there is something to report, followed by one for
-    /// each part that could not be read.
+    /// Returns a [`Fact`] for each part of the status with something to report, and for each part that could not be
+    /// read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
             self.waiting(),

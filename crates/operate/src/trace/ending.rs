@@ -1,4 +1,4 @@
-//! The last sentence of `comeback trace`. The sentence claims no more than the logs show.
+//! The last sentence of `comeback trace`, which claims no more than the logs show.
 
 use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
 
@@ -41,8 +41,8 @@ impl Trace {
         short(moment.since(self.now).as_secs_f64())
     }
 
-    /// The last sentence for an event whose retry is overdue. It begins with `the`, which is `The` or a clause that
-    /// ends in `the`.
+    /// The last sentence for an event whose retry is overdue, beginning with `the`: `The`, or a clause that ends in
+    /// `the`.
     fn overdue(&self, the: &str, due: Timestamp) -> Text {
         let late = format!("{the} next retry has been due for {}. ", self.since(due));
         let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
@@ -55,7 +55,7 @@ impl Trace {
     }
 
     /// Returns the last sentence of the trace if a pause, or the end of a pause, determines when the event is
-    /// retried. Otherwise, returns `None`.
+    /// retried.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
         let due = if let StoryEnd::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
@@ -77,8 +77,7 @@ impl Trace {
         }
     }
 
-    /// For a waiting event whose function is not on the allow-list, returns the last sentence of the trace. Pauses do
-    /// not hold such events. Returns `None` for any other event.
+    /// Returns the last sentence of the trace for a waiting event whose function is not on the allow-list.
     fn by_allow_list(&self) -> Option<Text> {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
@@ -103,8 +102,8 @@ impl Trace {
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// The last sentence for an event that has not failed again since its last retry. A success leaves no line in the
-    /// handler's log, but Lambda's report on the invocation shows it.
+    /// The last sentence for an event that has not failed again since its last retry. Only Lambda's report on the
+    /// invocation shows a success.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
@@ -144,7 +143,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// Returns the last sentence of the trace's output. `second` is the time when the logs were read.
+    /// Returns the last sentence of the trace's output, if the logs were read at `second`.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

@@ -1,5 +1,4 @@
-//! Searches the handler's log for an event, and the targets' logs for the event's invocations. Only the handler's log
-//! can be searched for events.
+//! Searches the handler's log for an event, and the targets' logs for the event's invocations.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +23,8 @@ pub(crate) struct Logs<'a> {
 }
 
 impl Logs<'_> {
-    /// Finds the handler's lines about an event. `id` is the event's key, the request id of one of its invocations, or
-    /// the id of one of its messages. Returns `None` if no line mentions `id`. Fails if `id` belongs to several events.
+    /// Finds the handler's lines about an event by its key, or by the id of an invocation or a message. Fails if `id`
+    /// belongs to several events.
     pub(crate) async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
         let search = async |term: &str| {
@@ -51,9 +50,8 @@ impl Logs<'_> {
         Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
     }
 
-    /// Reads the log of one invocation of a function: Lambda's report and, if `lines` is true, everything that the
-    /// function wrote. If the log cannot be read, the report is [`Report::Unread`]. Fails only if `request_id` is not a
-    /// valid search term.
+    /// Reads Lambda's report on one invocation and, if `lines` is true, everything that the function wrote. Fails
+    /// only if `request_id` is not a valid search term.
     pub(crate) async fn invocation(
         &self,
         function_arn: &str,
@@ -78,8 +76,8 @@ impl Logs<'_> {
         };
         let mut logged = Vec::new();
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // Some lines do not name the request. An execution environment serves one request at a time and has its own
-            // log stream, so all lines between the first and the last line that name the request belong to it.
+            // An execution environment serves one request at a time, in its own log stream. Lines between two that
+            // name the request belong to it.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
             let all = LogFilter { until, stream, ..LogFilter::since(&group, first.at) };
             for LogEvent { at, message, .. } in search(account, all, "", &|_| ()).await? {
@@ -97,7 +95,7 @@ pub struct Invocation {
     pub request_id: String,
     /// Lambda's report at the end of the invocation.
     pub report: Report,
-    /// The lines that the function wrote. The list is empty unless the caller requested them.
+    /// The lines that the function wrote, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LoggedLine>,
 }
@@ -111,12 +109,10 @@ pub enum Report {
     Seen {
         /// The time when Lambda wrote the report.
         at: Timestamp,
-        /// The status of the invocation: `success`, `error`, `failure` or `timeout`. `None` if the report has no
-        /// status.
+        /// The status of the invocation (`success`, `error`, `failure` or `timeout`), if the report has one.
         status: Option<String>,
     },
-    /// The log contains no `REPORT` line for the invocation: it has not ended yet, or the line has not arrived in the
-    /// log.
+    /// The log contains no `REPORT` line for the invocation, which may not have ended yet.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.
@@ -128,15 +124,14 @@ pub enum Report {
 }
 
 impl Report {
-    /// Returns true if Lambda's `REPORT` line for the invocation shows no error. A line without a status counts as a
-    /// success.
+    /// Returns true if Lambda's `REPORT` line for the invocation shows no error.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Seen { status, .. } if status.as_deref().is_none_or(|status| status == "success"))
     }
 }
 
-/// Finds Lambda's report on an invocation in the lines of a log. Lambda writes a report either as text
-/// (`REPORT RequestId: …`) or as JSON (`{"type":"platform.report","record":{…}}`).
+/// Finds Lambda's report on an invocation, which is text (`REPORT RequestId: …`) or JSON
+/// (`{"type":"platform.report",…}`).
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {
         if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
@@ -152,7 +147,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
     seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
 }
 
-/// Finds all lines that contain a term, ordered by time. Filters CloudWatch's lines again, because some emulators
+/// Finds all lines that contain a term, ordered by time. Filters the lines again, because some CloudWatch emulators
 /// ignore the term.
 async fn search(
     account: &Account,

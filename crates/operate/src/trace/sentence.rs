@@ -69,15 +69,12 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// Formats the policy's pattern, for example `, by the policy of orders-*`. Returns an empty string for the stack's
-/// policy.
+/// Formats the pattern of a function's own policy, for example `, by the policy of orders-*`.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }
 
-/// Says how late an invocation was, for example `, 20s after it was due at 10:28:00`. Returns an empty string for a
-/// delay of less than a second. The due time may differ from the one in earlier log lines, because a pause may have
-/// changed it.
+/// Says how late an invocation was, for example `, 20s after it was due at 10:28:00`, or nothing if it was on time.
 fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
@@ -88,7 +85,7 @@ fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
 }
 
 /// Describes the request that brought a retry forward, for example " by `comeback retry` of 10:28:00 (ops), 7h before
-/// its time". The text begins with a space.
+/// its time".
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();

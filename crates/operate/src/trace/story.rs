@@ -14,8 +14,7 @@ use serde_json::json;
 pub struct Story {
     /// The event's key.
     pub key: String,
-    /// The ARN of the event's target. If an operator redrove the event to another function, this is the ARN of the new
-    /// function.
+    /// The ARN of the event's target, or of the function to which an operator redrove the event.
     pub target: String,
     /// The target of each invocation, by the invocation's request id.
     #[serde(skip)]
@@ -24,10 +23,9 @@ pub struct Story {
     pub first_failure: Option<Timestamp>,
     /// The event's steps, oldest first.
     pub steps: Vec<Step>,
-    /// The state after the event's latest failure: a wait, an invocation, or a dead-letter.
+    /// The state after the event's latest failure.
     pub end: StoryEnd,
-    /// The number of failures that came from copies of the event: all failures of each attempt except the first. Each
-    /// copy has its own retries.
+    /// The number of failures of copies of the event: all failures of each attempt except the first.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -43,8 +41,7 @@ pub struct LoggedLine {
     pub line: String,
 }
 
-/// One step in an event's history, such as a failure or an invocation. Log lines that only repeat a wait belong to the
-/// step that began the wait.
+/// One step in an event's history, such as a failure or an invocation. Log lines that repeat a wait add no step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The time of the first log line about the step.
@@ -60,11 +57,11 @@ pub struct Step {
 /// The kinds of steps in an event's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
+    /// An attempt failed, according to the handler's first line about the failure.
     Failed,
     /// An operator redrove the dead-lettered event, so its retries started over.
     Redriven,
-    /// The handler acted on the event's message. The field is the logged action.
+    /// The handler acted on the event's message, as logged.
     Logged(What),
 }
 
@@ -76,7 +73,7 @@ pub enum StoryEnd {
     /// The event was retried, and the handler has logged nothing about it since. A success leaves no line in the
     /// handler's log.
     Invoked {
-        /// The request id of the invocation. `None` if Lambda did not return it.
+        /// The request id of the invocation, if Lambda returned one.
         request_id: Option<String>,
         /// The time when the handler invoked the function.
         at: Timestamp,
@@ -86,14 +83,14 @@ pub enum StoryEnd {
 }
 
 impl Story {
-    /// Builds a story from the log lines about one event, in any order. Returns `None` if no line is about an event.
+    /// Builds a story from the unordered log lines about one event, or returns `None` if there are none.
     pub fn of(mut lines: Vec<LogLine<'static>>) -> Option<Self> {
         lines.sort_by_key(|line| line.timestamp);
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
         let last = events().next_back()?;
         let (key, target) = (last.key.to_string(), last.target.to_string());
-        // For each request id, the first line counts. A redriven dead-letter keeps the request id of its last
-        // invocation, but may have another target.
+        // The first line for a request id counts, because a redriven dead-letter keeps the id and may have another
+        // target.
         let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
         let targets = targets.flat_map(|(event, what)| {
             let ids = event.request_id.as_deref().into_iter().chain(invoked(what));
@@ -108,14 +105,14 @@ impl Story {
         Some(Self { key, target, targets, first_failure, steps, end, copies, lines: Vec::new() })
     }
 
-    /// The request ids of the event's invocations, in order. Each id occurs once.
+    /// The distinct request ids of the event's invocations, in order.
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
         self.steps.iter().filter_map(Step::request_id).filter(move |id| seen.insert(*id))
     }
 }
 
-/// The request id of the invocation that a log line reports. `None` if the line reports no invocation.
+/// The request id of the invocation that a log line reports, if any.
 fn invoked(what: &What) -> Option<&str> {
     match what {
         What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
@@ -126,8 +123,7 @@ fn invoked(what: &What) -> Option<&str> {
 #[derive(Default)]
 struct Timeline {
     steps: Vec<Step>,
-    /// The attempts whose failure already has a step. An attempt is identified by its request id and the number of the
-    /// next retry.
+    /// The attempts whose failure already has a step, by the number of the next retry and the request id.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
 }
@@ -151,8 +147,7 @@ impl Timeline {
         }
     }
 
-    /// Adds a step for a failed attempt. Every log line about a message names the failed attempt, but only the first
-    /// line about each attempt adds a step.
+    /// Adds a step for a failed attempt, unless an earlier log line already did.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
         let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
@@ -169,12 +164,12 @@ impl Timeline {
 }
 
 impl Step {
-    /// The number of the attempt that failed before the event's next retry. Attempt 0 is the first invocation.
+    /// The number of the attempt that failed before the event's next retry, counting the first invocation as 0.
     pub fn attempt(&self) -> u64 {
         self.event.retry.saturating_sub(1)
     }
 
-    /// The request id of the invocation that failed or was made in this step. `None` if it is unknown.
+    /// The request id of the invocation that failed or was made in this step, if known.
     pub fn request_id(&self) -> Option<&str> {
         match &self.happened {
             Happened::Failed => self.event.request_id.as_deref(),
@@ -188,8 +183,7 @@ impl Step {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a log line only repeats the wait of this step. The handler writes such a line when it checks the
-    /// message again.
+    /// Returns true if a log line only repeats the wait of this step, after another check of the message.
     fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -199,8 +193,7 @@ impl Step {
         )
     }
 
-    /// Returns how long after its due time the retry was made. If a request brought the retry forward, the delay is
-    /// measured from the original due time.
+    /// Returns how late the retry was, by its original due time if a request brought it forward.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -286,8 +279,7 @@ impl Serialize for StoryEnd {
 }
 
 impl StoryEnd {
-    /// The state after the event's latest failure. Only lines about that failure count, including those about copies
-    /// of its message, so older lines may be missing. `None` if no line is about an event.
+    /// The state after the event's latest failure, or `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
         let mut log = LogFold::new(RandomState::new());
         lines.iter().for_each(|line| log.take(line));
@@ -322,7 +314,7 @@ mod tests {
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 
-    /// A log line about event `k-1`, written at time `second`. The request id of attempt 0 is `r-0`.
+    /// A log line about event `k-1`, written at time `second`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
         let known = more.as_object_mut().unwrap();
         known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
@@ -377,8 +369,7 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
-    /// A request made the retry due at second 1,000. The handler found the request only at its next check, at second
-    /// 1,813.
+    /// A request made the retry due at second 1,000, and the handler found the request at second 1,813.
     #[test]
     fn early_retry_is_late_after_its_original_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {

@@ -24,17 +24,16 @@ pub struct Waits {
     log: LogFold<RandomState>,
     /// Recent counts of each function's failures, retries and dead-letters, and of all due events.
     pub(super) recent: Recent,
-    /// The state of the pauses and the allow-list for each kind of message. Messages of one kind have the same
-    /// function and the same error.
+    /// The state of the pauses and the allow-list for each kind of message (function and error).
     situations: Vec<Situation>,
 }
 
 /// A range of due times. An event without a due time is in the range only if the range has no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DueRange {
-    /// The earliest due time in the range. `None` means that the range has no earliest time.
+    /// The earliest due time in the range, or `None` for no limit.
     pub from: Option<Timestamp>,
-    /// The latest due time in the range. `None` means that the range has no latest time.
+    /// The latest due time in the range, or `None` for no limit.
     pub by: Option<Timestamp>,
 }
 
@@ -55,14 +54,12 @@ impl DueRange {
 /// The current state of the pauses and the allow-list for a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Situation {
-    /// The state of the function's pauses. `None` if it is unknown.
     in_force: Option<InForce>,
     /// True if the function is not on the allow-list and the handler will dead-letter its events.
     is_dead_lettered: bool,
 }
 
-/// The reason why an event waits. It comes from the log ([`WaitsFor`]), unless a current pause or the allow-list
-/// overrides the log.
+/// The reason why an event waits, according to the log or to the current pauses and allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -76,9 +73,9 @@ pub enum Why {
     Resumed,
     /// Lambda did not respond to the re-invocation, but may have accepted it.
     UnansweredCall,
-    /// A call to retry or dead-letter the event failed. The handler will repeat the call.
+    /// A call to retry or dead-letter the event failed, and the handler will repeat it.
     FailedCall,
-    /// The handler could not read the pauses, so it did not retry the event. The function may be paused.
+    /// The handler did not retry the event, because it could not read the pauses.
     PausesUnknown,
     /// The function is not on the allow-list, so the handler will dead-letter the event.
     NotAllowed,
@@ -115,13 +112,11 @@ impl Why {
 }
 
 impl Waits {
-    /// Creates an empty `Waits` that keeps each message's receipt handle. The handle is needed to make the message
-    /// visible early.
+    /// Creates an empty `Waits` that keeps each message's receipt handle, which a recall needs.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
 
-    /// Returns true if the messages' receipt handles are kept. They are needed to make a message visible early.
     pub(super) fn keeps_handles(&self) -> bool {
         self.log.keeps_handles()
     }
@@ -134,21 +129,19 @@ impl Waits {
         self.log.take(line);
     }
 
-    /// Removes the messages that have had no log line since this time. They have left the queue, but the log lines that
-    /// say so are missing.
+    /// Removes the messages without a log line since this time, because they must have left the queue.
     pub fn forget_before(&mut self, since: Timestamp) {
         self.recent.forget_before(since);
         self.log.forget_before(since);
     }
 
-    /// Applies the current pauses, which may be newer than those in the log, to the waiting events. `in_force` returns
-    /// the state of a function's pauses.
+    /// Applies the current pauses, which may be newer than those in the log, to the waiting events.
     pub fn apply_pauses(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Applies the current allow-list to the waiting events. `dead_letters` returns true for a function that is not on
-    /// the list and whose events the handler dead-letters.
+    /// Applies the current allow-list to the waiting events. `dead_letters` returns true if the handler dead-letters
+    /// a function's events.
     pub fn apply_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -183,8 +176,7 @@ impl Waits {
         self.log.waiting().map(|message| self.event(message))
     }
 
-    /// The messages of all waiting events, in any order. Each message comes with its event and its kind (its function
-    /// and error).
+    /// The messages of all waiting events, in any order, each with its event and its kind (function and error).
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.log.waiting().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
@@ -201,8 +193,7 @@ impl Waits {
         self.log.waiting().len()
     }
 
-    /// The most frequent errors among the waiting events, with counts: `TargetDown (3), Timeout (1)`. `None` if no
-    /// event is waiting.
+    /// The most frequent errors of the waiting events, if any, with counts: `TargetDown (3), Timeout (1)`.
     pub fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
         for event in self.all() {
@@ -234,8 +225,7 @@ impl Waits {
         }
     }
 
-    /// The reason why a message waits, its due time, and the planned end of the pause that holds it, according to the
-    /// current pauses and allow-list.
+    /// The reason why a message waits, its due time, and the planned end of the pause that holds it.
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
@@ -258,8 +248,7 @@ impl Waits {
 /// A waiting message and its due time, if known.
 type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
 
-/// Some of the waiting events. Each [`WaitingEvent`] is built on demand, so that a hundred thousand events take little
-/// memory.
+/// Some of the waiting events, each built on demand to save memory.
 #[derive(Clone, Debug)]
 pub struct Selected<'w> {
     waits: &'w Waits,
@@ -282,7 +271,7 @@ impl<'w> Selected<'w> {
         self.messages.iter().map(|(_, message)| self.waits.event(message))
     }
 
-    /// Groups the events by function and error. The largest group comes first.
+    /// Groups the events by function and error, largest group first.
     pub fn groups(&self) -> Vec<Group<'w>> {
         let kinds = self.waits.log.kinds().iter();
         let mut groups: Vec<_> = kinds.map(Group::of).collect();
@@ -294,7 +283,7 @@ impl<'w> Selected<'w> {
         groups
     }
 
-    /// Sorts the events by due time, and keeps those at the positions `places`. Events without a due time come last.
+    /// Sorts the events by due time, with unknown times last, and keeps those at the positions `places`.
     #[must_use]
     pub fn in_order(mut self, places: Range<usize>) -> Self {
         let in_order = |(due, message): &Due<'_>, (other_due, other): &Due<'_>| {
@@ -323,7 +312,7 @@ impl Serialize for Selected<'_> {
 pub struct WaitingEvent<'w> {
     /// The event's key.
     pub key: &'w str,
-    /// The ARN of the event's function. `None` if there were too many functions and errors to list separately.
+    /// The ARN of the event's function, or `None` if there were too many functions and errors to list separately.
     pub target: Option<&'w str>,
     /// The number of the next retry.
     pub retry: u64,
@@ -331,13 +320,12 @@ pub struct WaitingEvent<'w> {
     pub error_type: Option<&'w str>,
     /// The time when the event first failed.
     pub first_failure: Timestamp,
-    /// The time when the retry is due; the latest possible time if the function was resumed or is not on the
-    /// allow-list. `None` while the function is paused, or if the message could not be hidden.
+    /// The time when the retry is due, at the latest for [`Why::Resumed`] and [`Why::NotAllowed`]. `None` while the
+    /// function is paused, or if the message could not be hidden.
     pub due: Option<Timestamp>,
     /// The reason why the event is waiting.
     pub why: Why,
-    /// The planned end of the pause that holds the event. `None` if no pause holds the event, or if the pause has no
-    /// planned end.
+    /// The planned end of the pause that holds the event, if any.
     pub paused_until: Option<Timestamp>,
     /// The time when the handler next checks the event's message.
     #[serde(skip)]
@@ -347,7 +335,7 @@ pub struct WaitingEvent<'w> {
 /// The waiting events that have the same function and the same error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group<'w> {
-    /// The ARN of the function. `None` if there were too many functions and errors to list separately.
+    /// The ARN of the function, or `None` if there were too many functions and errors to list separately.
     pub target: Option<&'w str>,
     /// The type of the error, if known.
     pub error_type: Option<&'w str>,
@@ -365,8 +353,7 @@ pub struct Group<'w> {
     pub not_allowed: u64,
     /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
-    /// The beginning of the error message of a `RetryAfter` that was ignored, and the reason why it was ignored. `None`
-    /// if no `RetryAfter` was ignored.
+    /// The beginning of the error message of an ignored `RetryAfter`, with the reason why it was ignored.
     #[serde(skip)]
     pub retry_after_ignored: Option<&'w str>,
 }

@@ -1,5 +1,4 @@
-//! A filter for waiting events. CloudWatch searches the log with the filter's pattern, which may match too many lines.
-//! The filter itself is then applied to the lines found.
+//! A filter for waiting events, and a CloudWatch filter pattern that may match more lines.
 
 use comeback_engine::{LoggedEvent, error_matches, logged};
 
@@ -8,21 +7,21 @@ use crate::function::FunctionName;
 /// The longest filter pattern that CloudWatch accepts, in bytes.
 const LONGEST_PATTERN: usize = 1_024;
 
-/// A filter for waiting events. An event must match every field that is set. All log lines about a message name the
-/// same function, error and key, so a filter matches either all lines about a message or none.
+/// A filter for waiting events, which must match every field that is set. It matches either all log lines about a
+/// message or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingFilter {
-    /// The functions whose events are selected. A name without a qualifier matches all versions and aliases. If the
-    /// list is empty, the events of every function are selected.
+    /// The functions whose events are selected, or an empty list for every function. A name without a qualifier
+    /// matches all versions and aliases.
     pub functions: Vec<FunctionName>,
-    /// A glob pattern for the error's type, class name or simple name. `None` matches every event.
+    /// A glob pattern for the error's type, class name or simple name, or `None` for every event.
     pub error: Option<String>,
-    /// The keys of the events to select. If the list is empty, events with any key are selected.
+    /// The keys of the events to select, or an empty list for every event.
     pub keys: Vec<String>,
 }
 
 impl WaitingFilter {
-    /// Returns true if no field is set. Every event then matches.
+    /// Returns true if no field is set, so that every event matches.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
     }
@@ -45,8 +44,8 @@ impl WaitingFilter {
                 .is_none_or(|glob| error_type.is_some_and(|error| error_matches(glob, error)))
     }
 
-    /// The filter as a CloudWatch filter pattern. The pattern matches every line that [`takes`](Self::takes) accepts,
-    /// and few other lines. In its strings, `*` at the start or the end matches any text.
+    /// The filter as a CloudWatch filter pattern, which matches every line that [`takes`](Self::takes) accepts and
+    /// few others.
     pub fn pattern(&self) -> String {
         // The class name and the simple name of an error are parts of its type.
         let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));
@@ -87,15 +86,13 @@ fn around(part: &str) -> String {
     if part.is_empty() { "*".into() } else { format!("*{part}*") }
 }
 
-/// Splits a glob at its wildcards, and returns the longest part that CloudWatch matches literally. Returns an empty
-/// string if CloudWatch matches no part literally.
+/// Splits a glob at its wildcards, and returns the longest part that CloudWatch matches literally, if any.
 fn longest_part(glob: &str) -> &str {
     let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if a filter pattern may contain this string in quotes: CloudWatch matches it literally, and it has at
-/// most 256 bytes. (Log lines cut strings off after 512 characters.)
+/// Returns true if CloudWatch matches this string literally, and log lines do not cut it off.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }

@@ -1,5 +1,4 @@
-//! The state of each function with failed events: the waiting events, recent failures and retries, and the time by
-//! which all events are due.
+//! The state of each function with failed events.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,14 +11,13 @@ use crate::waiting::events::Group;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{Step, begin, number};
 
-/// The number of five-minute periods in three hours. Events are counted separately for each period.
+/// The number of five-minute periods in three hours.
 const STEPS: u64 = 36;
 /// The number of complete five-minute periods, the latest ones, that show if a function is recovering.
 const NEWEST: usize = 2;
-/// A function counts as recovering only if it had at least this many retries in total in the last two complete
-/// five-minute periods.
+/// The fewest retries of a recovering function in the last two complete five-minute periods.
 const FEWEST_RETRIES: u64 = 3;
-/// The number of five-minute periods in twelve hours. Every read of the log covers at least twelve hours.
+/// The number of five-minute periods in twelve hours, which every read of the log covers.
 const TWELVE_HOURS: u64 = 144;
 /// The number of five-minute periods in an hour.
 const AN_HOUR: usize = 12;
@@ -28,7 +26,7 @@ const AN_HOUR: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Events are waiting, and at least half of them have a known error: the function ran and failed.
+    /// Events are waiting, and at least half of them have a known error.
     Failing,
     /// No event is waiting, but some events were dead-lettered in the last twelve hours.
     DeadLettering,
@@ -64,7 +62,7 @@ pub struct FunctionState<'r> {
     pub target: &'r str,
     /// The state of the function's retries, such as failing or recovering.
     pub state: State,
-    /// The earliest time at which any waiting event first failed. `None` if no event is waiting.
+    /// The earliest time at which any waiting event first failed, if any is waiting.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including events that are due.
     pub waiting: u64,
@@ -74,19 +72,16 @@ pub struct FunctionState<'r> {
     pub held: u64,
     /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
-    /// The most frequent error among the waiting events. `None` if no event is waiting, or if the largest group of
-    /// waiting events has no known error.
+    /// The error of the largest group of waiting events, if known.
     pub error: Option<&'r str>,
-    /// The latest due time among the waiting events. `None` if no event is waiting, or if some due time is unknown.
+    /// The latest due time among the waiting events, or `None` if some due time is unknown or no event is waiting.
     pub back_by: Option<Timestamp>,
-    /// Counts for the last three hours, one for each five-minute period, oldest first. The last entry is for the
-    /// current period.
+    /// Counts for each five-minute period of the last three hours, oldest first, including the current period.
     pub steps: Vec<Step>,
 }
 
 impl FunctionState<'_> {
-    /// Adds up the function's counts for the last hour. The sum covers only 55 to 60 minutes, because the current
-    /// five-minute period is not over.
+    /// Adds up the function's counts for the last 55 to 60 minutes, including the unfinished five-minute period.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
     }
@@ -98,13 +93,12 @@ impl FunctionState<'_> {
         self.back_by = self.back_by.max(group.last_due);
     }
 
-    /// Returns the state of the function, such as failing or recovering. `has_errors` is true if at least half of the
-    /// function's waiting events failed with an error.
+    /// Returns the state of the function. `has_errors` is true if at least half of its waiting events failed with an
+    /// error.
     fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
         let [lately, now] = [(1, NEWEST), (0, 1)]
             .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
-        // A failed retry takes some minutes to reach the retry queue as a failure, so the current period alone does not
-        // show a recovery.
+        // The failure of a retry takes some minutes to arrive, so the current period alone shows no recovery.
         let is_better = |step: Step| step.retried > 2 * step.failed;
         let recovers =
             is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
@@ -120,7 +114,8 @@ impl FunctionState<'_> {
 }
 
 impl Reading {
-    /// The state of each function that the log mentions, worst first. Call [`apply_pauses`](Self::apply_pauses) first.
+    /// The state of each function that the log mentions, worst first. Call [`apply_pauses`](Self::apply_pauses)
+    /// first.
     pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
         let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
         let new = |target| FunctionState {
@@ -176,8 +171,8 @@ impl Reading {
         all
     }
 
-    /// The number of events that were due, but not yet checked by the handler, when the
-    /// [last hour](FunctionState::last_hour) began. Call [`apply_pauses`](Self::apply_pauses) first.
+    /// The number of events that were due, but not yet checked, when the [last hour](FunctionState::last_hour) began.
+    /// Call [`apply_pauses`](Self::apply_pauses) first.
     pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);
@@ -207,8 +202,8 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// Returns the log lines about `count` events of a function. `lines` holds the lines about each event: the age of a
-    /// line in seconds, and its other fields.
+    /// Returns the log lines about `count` events of a function, from each line's age in seconds and its other
+    /// fields.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {
             lines.iter().map(move |(age, more)| {

@@ -31,15 +31,13 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if every waiting event that matches the filter seems to have been found in the log. A hidden
-    /// message without a log line is noticed only if the log was read without a filter.
+    /// Returns true if every waiting event that matches the filter seems to have been found in the log.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that should have a line in the log, but have none. The number is 0 if some lines
-    /// may not have been read, for example because of a filter.
+    /// The number of hidden messages that have no log line, or 0 if some lines may not have been read.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;
@@ -157,15 +155,14 @@ impl Reading {
         Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
     }
 
-    /// The functions that the filter names but no log line mentions. The second value of each pair is true if the
-    /// handler retries the function's events.
+    /// The functions that the filter names but no log line mentions. The flag is true if the handler retries the
+    /// function's events.
     fn unlogged<'w>(&self, wanted: &'w WaitingFilter) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
     }
 
-    /// A note on each alias or version that the filter names but no log line mentions. It may be misspelled: the
-    /// allow-list usually matches even qualifiers that do not exist.
+    /// A note on each alias or version that the filter names but no log line mentions.
     pub(super) fn unlogged_qualifiers(&self, wanted: &WaitingFilter) -> impl Iterator<Item = Text> {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());

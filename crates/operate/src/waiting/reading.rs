@@ -19,16 +19,13 @@ use crate::pauses::parameter::read_pauses;
 use crate::waiting::events::Waits;
 use crate::waiting::filter::WaitingFilter;
 
-/// The longest time between two log lines about a hidden message. SQS hides a message for at most 12 hours. The handler
-/// then receives the message and logs it. If the handler is throttled, the next receive is delayed by the queue's
-/// visibility timeout.
+/// The longest time between two log lines about a hidden message, even if the handler is throttled.
 pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
-/// The longest delay before CloudWatch returns a log line. The handler may write the line late, and CloudWatch may
-/// take a while to show it.
+/// The longest delay until CloudWatch returns a new log line.
 const LATE: Duration = Duration::from_secs(120);
 
-/// The state of a deployment's retry queue, pauses and log at the time of a read. [`go_on`](Self::go_on) updates it.
+/// A deployment's retry queue, pauses and log, as of the last read.
 #[derive(Debug)]
 pub struct Reading {
     /// The deployment that was read.
@@ -37,17 +34,16 @@ pub struct Reading {
     pub(super) is_everything: bool,
     /// The message counts of the retry queue.
     pub retry_queue: Depth,
-    /// The pauses, or the reason why they could not be read. `None` if the handler reads no pauses.
+    /// `None` if the handler reads no pauses.
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
-    /// The time when the log was last read in full. Later reads add only new lines.
+    /// The time of the last full read of the log.
     pub(super) begun: Timestamp,
     pub(super) since: Timestamp,
-    /// The time up to which the log was read. `None` before the first read.
+    /// The time up to which the log was read, or `None` before the first read.
     pub(super) until: Option<Timestamp>,
     /// The maximum age of the last log line about an event that is still waiting.
     pub(super) reach: Duration,
-    /// The log group's retention period, if some log lines about waiting events may already have been deleted. `None`
-    /// if all such lines are still there.
+    /// The log group's retention period, if lines about waiting events may already have been deleted.
     pub(super) kept_for: Option<Duration>,
     pub(super) has_log: bool,
     /// The waiting events.
@@ -63,17 +59,16 @@ pub struct Reading {
 /// Selects the lines to read from the handler's log.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The filter. Only lines about matching events are read.
+    /// Only log lines about events that match this filter are read.
     pub wanted: &'a WaitingFilter,
-    /// The maximum age of the log lines to read. `None` means the longest time that an event can wait.
+    /// The maximum age of the log lines to read, or `None` for the longest time that an event can wait.
     pub since: Option<Duration>,
     /// True to keep the messages' receipt handles, which are needed to make a message visible early.
     pub handles: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// Creates a scope for reading the log lines about events that match the filter. It reaches back as far as an event
-    /// can wait, and does not keep receipt handles.
+    /// Creates a scope for all log lines about the events that match a filter, without receipt handles.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }
@@ -96,9 +91,8 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, as well as the log lines
-    /// written since the last read. The reading can be used during the update. If the returned future is dropped, the
-    /// next call continues from where the update stopped.
+    /// Updates a reading that was made without a filter. If the update is dropped, the next one continues where it
+    /// stopped.
     ///
     /// # Errors
     ///
@@ -216,8 +210,7 @@ impl Reading {
         }
     }
 
-    /// Applies the current allow-list to the waiting events. Changes nothing if the handler refuses its settings,
-    /// because the handler then does not start, and so cannot dead-letter events.
+    /// Applies the current allow-list to the waiting events, unless the handler refuses its settings and cannot start.
     pub(super) fn apply_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -225,8 +218,7 @@ impl Reading {
         }
     }
 
-    /// Applies the current pauses to the waiting events, in place of the pauses that the handler applied when it wrote
-    /// the log.
+    /// Applies the current pauses to the waiting events, in place of those that applied when the log was written.
     pub fn apply_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
@@ -235,16 +227,13 @@ impl Reading {
         self.waits.apply_pauses(|target| InForce::of(pauses, target, noticed, now));
     }
 
-    /// The state of a function's pauses at `now`. `None` if the pauses could not be read, or if the handler reads no
-    /// pauses.
+    /// The state of a function's pauses at `now`, or `None` if no pauses were read.
     pub fn in_force(&self, target: &str, now: Timestamp) -> Option<InForce> {
         let pauses = self.pauses.as_ref().ok()?.as_ref()?;
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// If no waiting event matches the filter's error glob, returns the errors that waiting events do have, as a hint
-    /// for the operator. Reads the log again, because the first read selected only lines that match the glob. Returns
-    /// `None` if the filter has no glob, if an event matches it, or if the log cannot be read again.
+    /// Returns the errors of all waiting events if none of them matches the filter's error glob. Reads the log again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -257,12 +246,8 @@ impl Reading {
     }
 }
 
-/// The maximum age of the last log line about an event that is still waiting.
-///
-/// The handler logs a hidden message each time it receives the message again. A moved message, which was sent again
-/// with a delay, is logged only when it is first moved and when it is settled. So its last line may be as old as the
-/// longest `MAX_AGE`. If a function was paused, the line may be as old as SQS's retention period, because paused time
-/// does not count towards `MAX_AGE`.
+/// The maximum age of the last log line about an event that is still waiting. A moved message is logged only when it is
+/// first moved and when it is settled.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,
@@ -336,8 +321,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// An update finds a line that reaches the log late, as long as the line's timestamp is at most two minutes before
-    /// the previous read.
+    /// A line is found even if it reaches the log up to two minutes late.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

@@ -1,5 +1,4 @@
-//! Counts each function's recent failures, retries and dead-letters from the handler's log, for five-minute periods.
-//! Also counts the events that were due.
+//! Counts recent failures, retries, dead-letters and due events from the handler's log, in five-minute periods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,9 +6,9 @@ use std::time::Duration;
 use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, WaitsFor, What};
 use serde::Serialize;
 
-/// The length of the period that a [`Step`] covers: five minutes.
+/// The length of the period that a [`Step`] covers.
 pub const STEP: Duration = Duration::from_secs(300);
-/// The maximum number of functions that are counted. Messages may name any number of functions.
+/// The maximum number of functions that are counted.
 const MOST_FUNCTIONS: usize = 1_000;
 
 /// The counts of one function's events in one five-minute period.
@@ -34,20 +33,17 @@ impl Step {
     }
 }
 
-/// Counts of failures, retries, dead-letters and due events for each five-minute period. The handler's log lines may
-/// be added in any order, and more than once.
+/// The counts of each five-minute period. Log lines may be added in any order, and more than once.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// The failures, retries and dead-letters in each five-minute period, by function ARN. Periods are numbered from
-    /// the start of 1970.
+    /// Counts by function ARN, then by the [`number`] of the period.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// For each five-minute period, the number of events that were due at its start. The key is the period's number,
-    /// counted from the start of 1970. An event is not counted until the handler has checked it.
+    /// The number of events that were due at the start of each period, by the period's [`number`].
     due: BTreeMap<u64, u64>,
 }
 
 impl Recent {
-    /// Counts a log line. `before` is the message's state according to the lines added earlier.
+    /// Counts a log line, given the message's state from the lines added earlier.
     pub(super) fn take(
         &mut self,
         line: &LogLine<'_>,
@@ -76,8 +72,7 @@ impl Recent {
         *counts = Step::sum([&*counts, &step]);
     }
 
-    /// Counts a message as due at the start of each five-minute period from its due time until `checked`, when the
-    /// handler checked it. Counts nothing if a later line about the message has already been read.
+    /// Counts a message as due at the start of each period between its due time and the handler's check.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
@@ -104,7 +99,7 @@ impl Recent {
     }
 }
 
-/// The time when a message's wait ends, according to the log. `None` if the log does not show this time.
+/// The time when a message's wait ends, or `None` if the log does not show it.
 pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     match message.waits_for {
         WaitsFor::Due { due, .. } => Some(due),
@@ -113,8 +108,7 @@ pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
     }
 }
 
-/// Returns the number of the five-minute period that contains the time `at`. Periods are numbered from the start of
-/// 1970.
+/// Returns the number of the five-minute period that contains `at`, counted from the start of 1970.
 pub(super) fn number(at: Timestamp) -> u64 {
     at.as_secs() / STEP.as_secs()
 }

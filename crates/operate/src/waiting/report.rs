@@ -24,12 +24,11 @@ use crate::waiting::returns::Returns;
 /// Selects the waiting events to report.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// The filter. Only matching events are reported.
+    /// Only events that match this filter are reported.
     pub wanted: WaitingFilter,
-    /// The range of due times. Only events that are due in the range are reported.
+    /// Only events that are due in this range are reported.
     pub due: DueRange,
-    /// The events to list individually, as a range of positions in the list of events sorted by due time. `None` means
-    /// that events are only counted.
+    /// The range of events to list, in order of due time, or `None` to only count events.
     pub events: Option<Range<usize>>,
 }
 
@@ -42,27 +41,26 @@ pub struct Report<'r> {
     pub lines: u64,
     /// The number of waiting events that match the filter.
     pub found: u64,
-    /// True if no filter was used. Only then can `found` be compared with the number of messages in the queue.
+    /// True if no filter was used, so `found` can be compared with `retry_queue`.
     pub is_everything: bool,
     /// True if no waiting event is missing from the report.
     pub is_complete: bool,
-    /// The message counts of the retry queue. SQS's counts are approximate, and up to a minute old.
+    /// The message counts of the retry queue, approximate and up to a minute old.
     pub retry_queue: Depth,
     /// The waiting events, grouped by function and error.
     pub groups: Vec<Group<'r>>,
     /// The number of events by due time.
     pub returns: Returns<'r>,
-    /// The listed events, in order of due time. `None` unless the caller requested a list.
+    /// The listed events, in order of due time, or `None` if no list was requested.
     pub events: Option<Selected<'r>>,
-    /// The requests from `comeback retry` and `comeback cancel` that are in force. `None` if the requests are unknown.
+    /// The retry and cancel requests in force, or `None` if they are unknown.
     pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on reasons why events are not retried.
     pub notes: Vec<Text>,
     /// If the filter's error glob matches none of the waiting events, a note on their errors; otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<Text>,
-    /// The command's result: an error if the filter names functions that the handler does not retry and that no log
-    /// line mentions.
+    /// An error if the filter names functions that the handler does not retry and that no log line mentions.
     #[serde(skip)]
     pub end: Result<(), Failure>,
     #[serde(skip)]
@@ -105,8 +103,7 @@ impl Reading {
     }
 }
 
-/// A note to show while a request is in force. The new due time of an event appears in the log only after the handler
-/// has checked the event again.
+/// A note to show while a request is in force.
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
@@ -247,7 +244,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of waiting events. `events` holds the key, the error and the other log fields of each event.
+    /// A reading of waiting events, each given by its key, its error and its other log fields.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {

@@ -8,24 +8,22 @@ use serde::{Serialize, Serializer};
 
 use crate::waiting::events::{Group, WaitingEvent};
 
-/// The maximum number of functions that are counted separately. The functions with the most events are chosen.
+/// The maximum number of functions that are counted separately.
 const MOST_FUNCTIONS: usize = 4;
 /// The maximum number of time periods into which due times are grouped.
 const MOST_PERIODS: u64 = 48;
-/// The possible lengths of a period, in seconds. The shortest length that needs at most [`MOST_PERIODS`] periods is
-/// used.
+/// The possible lengths of a period, in seconds, shortest first.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
-/// Numbers of waiting events by function and due time. The due times are grouped into periods of equal length.
+/// Numbers of waiting events by function and due time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Returns<'w> {
-    /// The start of the first period. The first period also counts events that were due earlier.
+    /// The start of the first period, which also counts events that were due earlier.
     pub from: Timestamp,
     /// The length of each period, serialized in seconds.
     #[serde(rename = "period_seconds", serialize_with = "seconds")]
     pub period: Duration,
-    /// One entry for each of the functions with the most events. If there are other functions, a last entry combines
-    /// them.
+    /// The functions with the most events, then one entry that combines any others.
     pub functions: Vec<OfFunction<'w>>,
     /// The number of events without a due time, such as the events of a paused function.
     pub without_due: u64,
@@ -34,7 +32,7 @@ pub struct Returns<'w> {
 /// For one function, or for several combined, the numbers of events that are due in successive time periods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
-    /// The ARN of the function. `None` for the entry that combines the counts of several functions.
+    /// The ARN of the function, or `None` for the entry that combines several functions.
     pub target: Option<&'w str>,
     /// The number of events that are due in each time period, earliest period first.
     pub counts: Vec<u64>,
@@ -45,7 +43,7 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl<'w> Returns<'w> {
-    /// Counts events by due time. `groups` contains the same events, grouped by function and error.
+    /// Counts `events` by due time. `groups` must contain the same events.
     pub fn of(events: impl Iterator<Item = WaitingEvent<'w>>, groups: &[Group<'w>], now: Timestamp) -> Self {
         let last = groups.iter().filter_map(|group| group.last_due).max().unwrap_or(now);
         let span = last.since(now).as_secs() + 1;
@@ -77,7 +75,7 @@ impl<'w> Returns<'w> {
         self.functions.first().map_or(0, |function| function.counts.len())
     }
 
-    /// The number of events, from all functions, that are due in a period. Periods are numbered from 0.
+    /// The number of events that are due in a period; the first period is 0.
     pub fn total(&self, period: usize) -> u64 {
         self.functions.iter().map(|function| function.counts[period]).sum()
     }
@@ -103,8 +101,7 @@ mod tests {
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
 
-    /// Builds the waiting events for a test. Each item of `events` is an event's function and the number of seconds
-    /// until the event is due. `None` means that a pause holds the event.
+    /// Waiting events, each given by its function and the seconds until it is due, or `None` for a paused event.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

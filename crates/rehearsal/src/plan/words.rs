@@ -1,5 +1,4 @@
-//! A plan in words: a table of its policies, then settings to paste into a deployment or the reasons why no policy
-//! meets the goal.
+//! A plan in words: a table of its policies, and settings to deploy or the reasons why no policy meets the goal.
 
 use std::time::Duration;
 
@@ -16,8 +15,7 @@ const CHEAPEST: &str = "▸ ";
 /// In a plan's table, marks the default policy.
 const DEFAULTS: &str = "○ ";
 
-/// Returns a headline of two lines. The first describes the outage and the goal. The second gives the number of
-/// policies that were compared.
+/// Returns a headline of two lines: the outage and the goal, then the number of policies that were compared.
 pub fn headline(plan: &Plan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
@@ -49,9 +47,7 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// Returns the rows of a plan's table, fastest policy first: the default policy, and each policy that no other policy
-/// beats. A policy beats another if it is no worse in recovery time, retries and price, and better in at least one of
-/// them. Each row is a policy and the text of its cells.
+/// Returns the rows of a plan's table, fastest policy first: the default policy and each unbeaten policy.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
@@ -98,8 +94,7 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// If the cheapest policy's `BASE_BACKOFF` is longer than the default, describes how this policy delays events that
-/// fail outside an outage. Otherwise, returns `None`.
+/// Describes how the cheapest policy delays events outside an outage, if its `BASE_BACKOFF` exceeds the default.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
@@ -109,7 +104,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Formats a duration. The maximum `MAX_BACKOFF`, which is 30 s less than 12 hours, is shown as `12h`.
+/// Formats a duration; the maximum `MAX_BACKOFF`, which is 30 s less than 12 hours, becomes `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))
@@ -140,7 +135,7 @@ fn number(variable: &str, number: u64) -> DeployedSetting {
     DeployedSetting::of(variable, &number.to_string())
 }
 
-/// Formats an entry in `POLICIES` with the settings that the plan chose. The entry's other settings stay the same.
+/// Formats an entry in `POLICIES` with its backoff settings replaced by the plan's.
 pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
     let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));

@@ -1,5 +1,4 @@
-//! Draws two pictures that show when a policy retries an event. One is for a page. The other is for the file that
-//! `comeback schedule` writes, and also shows how many events reach each retry.
+//! Pictures of when a policy retries an event: one for a page, and one for the file that `comeback schedule` writes.
 
 use comeback_engine::Policy;
 use comeback_operate::durations;
@@ -20,7 +19,7 @@ const SIZE: (u32, u32) = (960, 720);
 const HEADER: u32 = 136;
 /// Width, in pixels, of the file's second plot, which shows the share of events that reach each retry.
 const SHARES: u32 = 280;
-/// Opacity of the band for a retry. The band covers the times at which nine events in ten are retried.
+/// Opacity of the band that shows when nine events in ten are retried.
 const BAND: f64 = 0.4;
 
 /// Draws a row for each retry: its time, and the share of events that reach it.
@@ -34,8 +33,7 @@ pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
     })
 }
 
-/// Draws each retry as a band with a point. The band shows when nine events in ten are retried, and the point shows the
-/// mean.
+/// Draws each retry as a point at its mean time, in a band that covers nine events in ten.
 pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
     Chart {
         id: "schedule",
@@ -74,8 +72,7 @@ fn last(schedule: &Schedule) -> f64 {
     schedule.retries.len().max(1) as f64
 }
 
-/// Returns the retries to draw in a plot, and the height of a row in pixels. If there are more retries than pixels,
-/// returns only every `n`th retry.
+/// Returns the retries to draw, at most one for each pixel, and the height of a row in pixels.
 fn drawn_rows<'s, X>(
     chart: &Frame<'_, '_, X, CountAxis>,
     schedule: &'s Schedule,

@@ -31,16 +31,14 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// A function that creates the operators who perform a run's tasks, or returns `None` if there are no tasks. The
-/// calling program supplies the function, because this crate cannot connect operators to an account.
+/// A function that creates the operators for a run's tasks, or returns `None` if there are no tasks.
 pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
 
 /// A checked scenario, its policies and, with `--vs`, the flags and policies to compare with.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
-    /// Checks all arguments, and returns the scenario and the policies to simulate. A failure lists every mistake. A
-    /// mistake that occurs in both of the compared policies is listed only once.
+    /// Returns the scenario and the policies to simulate, or a failure that lists every mistake in the arguments.
     pub fn checked(&self, operators: OperatorsOf) -> Result<Checked, Failure> {
         let scenario = self.scenario(self.simulation.scenario().seed, operators);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
@@ -69,8 +67,7 @@ impl SimulateArguments {
         Scenario { operators: operators(&tasks), ..scenario }
     }
 
-    /// Returns the command that repeats the simulation with the seed `seed`. If the simulation writes a report, the
-    /// command writes the same report.
+    /// Returns the command that repeats the simulation, and its report, with the seed `seed`.
     pub fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
@@ -159,7 +156,7 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// Builds the scenario from the flags, but adds no faults or operators to it. Does not check the scenario.
+    /// Builds the scenario from the flags, unchecked and without faults or operators.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
@@ -191,8 +188,7 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags, except those for the seed and the CSV file, as arguments for the command that a report
-    /// shows. That command writes to the current folder, so it is the same wherever this report is written.
+    /// Returns the given flags, except `--seed` and `--csv`, for a command that writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
@@ -224,8 +220,7 @@ impl SimulationFlags {
     }
 }
 
-/// Faults to inject into a simulation, besides the target's failures. `Faults::chaos` in `comeback_timelapse` sets the
-/// rates for `--chaos`.
+/// Faults to inject into a simulation, besides the target's failures.
 #[derive(Debug, Default, Args)]
 pub struct FaultFlags {
     /// Inject every fault at random, except that no message expires early; with `storm`, instead fail every call of one

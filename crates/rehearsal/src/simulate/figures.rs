@@ -77,8 +77,7 @@ pub struct Figure {
     pub tone: Tone,
 }
 
-/// Returns every figure that stays the same when a run is repeated. Leaves out some figures, such as the number of
-/// moves, if they are zero in every run.
+/// Returns every figure that stays the same when a run is repeated.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {
@@ -151,8 +150,7 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns a table of a run's costs. It has a row for each kind of call, for each function's compute and for the logs,
-/// with an amount and its list price. The last row is the total.
+/// Returns a run's amounts and list prices by kind of call, by function, for the logs and in total.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {
@@ -205,7 +203,7 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Maximum number of rows in a table with one row per period of the run. In a one-day run, each row covers an hour.
+/// Maximum number of rows in a table with one row per period of the run.
 const ROWS: usize = 24;
 
 /// Number of minutes per row in a table of at most 24 rows.

@@ -1,5 +1,4 @@
-//! Builds the HTML page that `comeback simulate --report` writes about a run. The page's headings are in
-//! `templates/report.html`. The template escapes everything except the charts, which are markup.
+//! The HTML page that `comeback simulate --report` writes about a run.
 
 mod beside;
 mod canvas;
@@ -60,7 +59,7 @@ pub struct Tile {
     pub values: Vec<(String, String)>,
 }
 
-/// Renders the report. The same arguments give the same bytes.
+/// Renders the report; the same arguments give the same bytes.
 pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> String {
     let Runs { sides, jitters } = runs;
     let has_outage = !scenario.longest_outage().is_zero();
@@ -95,8 +94,7 @@ pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> Str
     page.render().expect("BUG: writing to a String")
 }
 
-/// If the run has exactly one function and `--policies` has an entry for it, returns the value of `--policies` and the
-/// function's name; otherwise `None`.
+/// Returns the value of `--policies` and the function's name, if the run has only one function and an entry for it.
 fn own_policy<'s>(scenario: &'s Scenario, side: &'s Side) -> Option<(&'s str, &'s str)> {
     let [SimulatedTarget { name, .. }] = scenario.targets.as_slice() else { return None };
     side.policies.entry_of(&recorded_arn(name))?;

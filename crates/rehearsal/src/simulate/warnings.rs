@@ -10,7 +10,7 @@ use crate::simulate::figures::not_arrived;
 
 /// The pollers are behind if more than this many batches per poller are visible.
 const BATCHES_BEHIND: u64 = 10;
-/// The pollers must be behind for this many consecutive minutes to cause a warning. A short burst ends sooner.
+/// Number of consecutive minutes for which the pollers must be behind to cause a warning.
 const MINUTES_BEHIND: usize = 5;
 
 /// Returns every warning about a run.

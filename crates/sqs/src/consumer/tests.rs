@@ -53,20 +53,18 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// In other languages, the consumer reports a returned iterator as a failure at run time. In Rust, returning one
-    /// does not compile, so the test's function returns an error instead.
+    /// The function returns an error, because a function that returns an iterator would not compile in Rust.
     ReturnsAnIterator,
 }
 
-/// Stands in for SQS, the clock and the random numbers in one test case. Records the calls to SQS, and refuses those
-/// that the case lists.
+/// Stands in for SQS, the clock and the random numbers, and records the calls to SQS.
 #[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,
     never_answers: bool,
     /// Position of each draw in its range, from 0 (the lowest value) to 1 (the highest).
     draw: f64,
-    /// The function's remaining time, in seconds, each time that the consumer asks for it. The last value repeats.
+    /// The function's remaining time in seconds, each time that the consumer asks for it; the last value repeats.
     time_left: Vec<f64>,
     calls: Arc<Mutex<Calls>>,
 }

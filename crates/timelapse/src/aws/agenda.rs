@@ -1,23 +1,18 @@
-//! The agenda of a simulation. It alone determines the order in which things happen.
+//! The agenda of a simulation, which alone determines the order in which things happen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use comeback_engine::Timestamp;
 
-/// Start of every run: 2026-01-01T00:00:00Z. The start is fixed so that the result of a run does not depend on the
-/// date.
+/// Start of every run, fixed so that a run's result does not depend on the date: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// A scheduled occurrence, with its time and a sequence number. The earliest occurrence compares as the greatest,
-/// because [`BinaryHeap`] pops the greatest item first.
+/// A scheduled occurrence, reversed because [`BinaryHeap`] pops the greatest item first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future occurrences, ordered by time. Occurrences at the same time keep the order in which they were scheduled. The
-/// order depends on nothing else, so the same seed gives the same run.
-///
-/// Only the occurrences of the current second are sorted. With a million events, a single heap of all occurrences would
-/// outgrow the processor's caches.
+/// Future occurrences, ordered by time, then by when they were scheduled. Only those of the current second are sorted,
+/// because a heap of all would outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
     /// Occurrences up to the end of `second`, sorted.
@@ -46,7 +41,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// Removes and returns the next occurrence. Returns `None` if nothing is scheduled up to and including `end`.
+    /// Removes and returns the next occurrence, if one is scheduled up to and including `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;

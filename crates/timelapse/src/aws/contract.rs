@@ -12,8 +12,7 @@ use super::mapping::kept;
 use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
 use super::target::{FailedInvocation, FailureRecords, TARGET_ARN, TargetError};
 
-/// A simulated queue for contract tests. Its clock advances by a millisecond with each call, and otherwise only in
-/// [`wait`](Self::wait).
+/// A simulated queue for contract tests; each call advances its clock by a millisecond.
 #[derive(Debug)]
 pub struct QueueUnderContract {
     now: Timestamp,
@@ -41,8 +40,7 @@ impl QueueUnderContract {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// Sends a message with attributes and a delay in whole seconds, and returns its id. Behaves like `SendMessage`, or
-    /// like one entry of `SendMessageBatch`. The error is the one that SQS would return.
+    /// Sends a message with attributes and a delay in whole seconds; returns its id, or SQS's error.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -57,7 +55,7 @@ impl QueueUnderContract {
         self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
-    /// Simulates a failed asynchronous invocation with this payload: Lambda sends the invocation record to the queue.
+    /// Sends the invocation record of a failed asynchronous invocation with this payload, as Lambda does.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
         let failed = FailedInvocation { request_id, payload, error };
@@ -80,14 +78,13 @@ impl QueueUnderContract {
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 
-    /// Changes the visibility timeout of a message, as `ChangeMessageVisibility` or an entry of
-    /// `ChangeMessageVisibilityBatch` does. The error is the one that SQS would return.
+    /// Changes the visibility timeout of a message, as `ChangeMessageVisibility` does, or fails with SQS's error.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)
     }
 
-    /// Deletes a message, as `DeleteMessage` does. SQS always reports success.
+    /// Deletes a message, as `DeleteMessage` does, which always reports success.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
         if let Some(receipt) = ReceiptHandle::parse(handle) {
@@ -110,8 +107,7 @@ impl QueueUnderContract {
         self.queue.depth()
     }
 
-    /// Moves the clock to the end of the next delay or visibility timeout. Returns false if no message is delayed or
-    /// hidden.
+    /// Moves the clock to the end of the next delay or visibility timeout; returns false if there is none.
     pub fn wait(&mut self) -> bool {
         let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
             return false;

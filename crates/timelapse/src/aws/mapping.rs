@@ -5,24 +5,20 @@ use std::time::Duration;
 use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
-/// Number of pollers that Lambda keeps for a quiet queue. Comeback sets a maximum concurrency for the mapping;
-/// otherwise, Lambda would reduce the number of pollers to two. Source: "Configuring scaling behavior for SQS event
-/// source mappings", AWS Lambda Developer Guide.
+/// Number of pollers that Lambda keeps for a quiet queue if the mapping has a maximum concurrency. Source: "Configuring
+/// scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
-/// Length of a long poll. We assume that the mapping uses SQS's maximum of 20 s. Five pollers then make 15 empty polls
-/// a minute, or 648,000 in 30 days. This number matches bills for idle queues.
+/// Length of a long poll: SQS's maximum, which matches bills for idle queues (648,000 polls in 30 days).
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// The event source mapping. `B` is the content of a batch, which the mapping never reads.
+/// The event source mapping; `B` is the content of a batch.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// The batch and the poller of each running invocation of the handler. The batch is `None` once the handler has
-    /// taken it. The poller's index is `None` if Lambda added the poller under load.
+    /// The batch of each running invocation, `None` once taken, and its poller, `None` if Lambda added it under load.
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records from earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
-    /// For each of a quiet queue's pollers, the time at which it began to poll; `None` while the handler works on its
-    /// batch.
+    /// When each poller of a quiet queue began to poll, or `None` while the handler works on its batch.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
     pub(crate) poll_planned: bool,
 }
@@ -41,8 +37,7 @@ impl<B> Mapping<B> {
         self.under_way.len()
     }
 
-    /// Starts an invocation of the handler. Returns the batch's key, and the number of empty polls that the poller made
-    /// before it received the batch.
+    /// Starts an invocation of the handler; returns the batch's key and the number of empty polls before the batch.
     pub(crate) fn start(&mut self, now: Timestamp, batch: B) -> (usize, u64) {
         // The batch comes from the poller that has been polling the longest. If all pollers are busy, it comes from one
         // that Lambda added under load.
@@ -55,7 +50,7 @@ impl<B> Mapping<B> {
         (key, empty)
     }
 
-    /// Removes and returns a batch's content. The poller that received the batch stays busy.
+    /// Removes and returns a batch's content; its poller stays busy.
     pub(crate) fn take(&mut self, key: usize) -> B {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
@@ -67,8 +62,7 @@ impl<B> Mapping<B> {
         }
     }
 
-    /// Returns the number of empty polls that idle pollers have made since they began to poll. Empty polls by pollers
-    /// that are now busy are not counted.
+    /// Returns the number of empty polls by the pollers that are now idle, since they began to poll.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
@@ -78,9 +72,8 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Returns one value for each message of a batch: true if the message stays on the queue after the handler has
-/// responded with these `batchItemFailures`. All messages stay if one of the ids is unknown. Source: "Reporting batch
-/// item failures", AWS Lambda Developer Guide.
+/// Returns true for each message of a batch that stays on the queue after a response with these `batchItemFailures`. An
+/// unknown id keeps all messages. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

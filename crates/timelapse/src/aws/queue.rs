@@ -1,4 +1,4 @@
-//! A simulated SQS standard queue. Each message carries its sender's data (`T`), which the queue never reads.
+//! A simulated SQS standard queue, in which each message carries its sender's data (`T`).
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -10,27 +10,24 @@ use slab::Slab;
 use super::Id;
 use super::agenda::Agenda;
 
-/// Maximum number of messages in flight in a standard queue. A message is in flight from the time it is received until
-/// it is deleted or becomes visible again. AWS calls the limit approximate. Source: SQS quotas, "In-flight messages per
-/// queue (standard queue)".
+/// Maximum number of messages in flight in a standard queue, which AWS calls approximate. Source: SQS quotas,
+/// "In-flight messages per queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
-/// Maximum delay of a message. Source: SQS quotas, "Message delay".
+/// Maximum delay of a message (SQS quotas, "Message delay").
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// Longest visibility timeout of a received message. Source: SQS quotas, "Message visibility timeout".
+/// Longest visibility timeout of a received message (SQS quotas, "Message visibility timeout").
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-/// Retention period for a message, counted from when it was sent. 14 days is SQS's maximum.
+/// Retention period for a message, counted from when it was sent: SQS's maximum of 14 days.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// A queue's settings. The defaults are those in `template.yaml`.
+/// A queue's settings, with the defaults of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// Visibility timeout after a receive. The default is 1,230 s, so that 1,000 receives take longer than the
-    /// retention period.
+    /// Visibility timeout after a receive; by default 1,230 s, so that 1,000 receives outlast the retention period.
     pub(crate) visibility_timeout: Duration,
-    /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue. The default of
-    /// 1,000 is SQS's maximum.
+    /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue.
     pub(crate) max_receive_count: u32,
-    /// Maximum number of messages in flight. At this limit, a long poll returns nothing.
+    /// Maximum number of messages in flight, at which a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
 }
 
@@ -55,11 +52,11 @@ pub(crate) enum Removal {
 pub(crate) struct Sent<T> {
     pub(crate) id: Id,
     pub(crate) body: String,
-    /// `DelaySeconds`: time until the message can be received; a whole number of seconds.
+    /// `DelaySeconds`: time until the message can be received, in whole seconds.
     pub(crate) delay: Duration,
-    /// Message attributes. Boxed because few messages have attributes, and there may be millions of messages.
+    /// Message attributes, boxed because few messages have any.
     pub(crate) attributes: Option<Box<Attributes>>,
-    /// Data that the simulation attaches to the message. It is not part of the record that a receiver gets.
+    /// Data that the simulation attaches to the message, and that receivers do not get.
     pub(crate) carried: T,
 }
 
@@ -72,14 +69,13 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// A receipt handle, which identifies one receive of a message. The queue also returns one when a message is sent.
-/// Once a message is received again, its older handles can still change its visibility, but cannot delete it.
+/// A receipt handle from one receive of a message, or from its sending. An older handle can still change the message's
+/// visibility, but cannot delete it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
-    /// Slot of the message in the queue. After the message is deleted, another message may use the slot.
+    /// Slot of the message in the queue, which another message may use after the deletion.
     pub(crate) slot: usize,
-    /// Number of the handle. Each new handle in a queue gets a higher number, so a handle never matches another
-    /// message.
+    /// Number of the handle, unique in the queue, so that a handle never matches another message.
     number: u64,
 }
 
@@ -108,8 +104,7 @@ pub struct Depth {
     pub delayed: usize,
 }
 
-/// A timer that the queue sets for a message. If the message's state has changed before the timer expires, the timer
-/// has no effect.
+/// A timer that the queue sets for a message, ignored if the message's state has since changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// Ends a message's delay or visibility timeout, unless the message has been received again since the timer was
@@ -137,7 +132,7 @@ pub(crate) struct QueuedMessage<T> {
     receive_count: u32,
     /// Value of the queue's handle counter when this message was sent. All handles of the message have higher numbers.
     sent_as: u64,
-    /// Number in the message's latest handle. The queue numbers the handles of all messages in one sequence.
+    /// Number in the message's latest handle.
     number: u64,
     visible_at: Timestamp,
     state: State,
@@ -147,14 +142,12 @@ pub(crate) struct QueuedMessage<T> {
 pub(crate) struct SqsQueue<T> {
     settings: QueueSettings,
     messages: Slab<QueuedMessage<T>>,
-    /// Receipts of visible messages, in the order in which the messages became visible. A receive skips the receipt of
-    /// a message that is gone.
+    /// Receipts of visible messages, in the order in which the messages became visible; some messages may be gone.
     visible: VecDeque<ReceiptHandle>,
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    /// The data from the messages that the queue itself has removed, with the reason for each removal. The simulated
-    /// world empties this list after each step of the run.
+    /// The data of the messages that the queue itself has removed, with the reason for each removal.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -171,9 +164,8 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Sends a message, as `SendMessage` does. Returns a handle for [`expire_early`](Self::expire_early). This handle
-    /// does not come from a receive, so it cannot hide or delete the message. The queue sets no timer that would
-    /// expire after `horizon`, the end of the run.
+    /// Sends a message, as `SendMessage` does, and returns a handle only for [`expire_early`](Self::expire_early). Sets
+    /// no timer that would expire after `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -222,8 +214,7 @@ impl<T> SqsQueue<T> {
         Ok(receipt)
     }
 
-    /// Receives messages, as `ReceiveMessage` does, and writes them into the buffers of `records`. Receives `most`
-    /// messages, or fewer if the queue runs out of visible messages or reaches the in-flight limit.
+    /// Receives up to `most` messages, as `ReceiveMessage` does, into the buffers of `records`.
     pub(crate) fn receive<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -249,7 +240,7 @@ impl<T> SqsQueue<T> {
         received
     }
 
-    /// Delivers one message to a receiver. A standard queue can do so even while another receiver has the message.
+    /// Delivers one message to a receiver, even while another receiver has it.
     pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -279,8 +270,8 @@ impl<T> SqsQueue<T> {
         message.write(receipt, &mut records[index]);
     }
 
-    /// Hides a message for `timeout`, counted from `now`, as `ChangeMessageVisibility` does. On a standard queue, even
-    /// the handle of an earlier receive can change the visibility timeout.
+    /// Hides a message for `timeout`, counted from `now`. On a standard queue, the handle of an earlier receive also
+    /// works.
     pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -320,8 +311,7 @@ impl<T> SqsQueue<T> {
         Ok(())
     }
 
-    /// Deletes a message, as `DeleteMessage` does, and returns its body. Returns `None` if the handle is stale: SQS
-    /// then reports success but deletes nothing.
+    /// Deletes a message and returns its body, or `None` if the handle is stale; SQS reports success anyway.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -329,8 +319,7 @@ impl<T> SqsQueue<T> {
         Some(message.body)
     }
 
-    /// Handles a timer that has expired. Does nothing if the message has changed since the timer was set, or if its
-    /// slot now holds another message.
+    /// Handles a timer that has expired, unless its message has changed or is gone.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
             QueueTimer::Appears(receipt) => {
@@ -359,8 +348,7 @@ impl<T> SqsQueue<T> {
         Depth { visible: self.messages.len() - in_flight - delayed, in_flight, delayed }
     }
 
-    /// Returns the message that was received with this handle, even if a later receive has given it a newer handle.
-    /// Returns `None` if the message is gone.
+    /// Returns the message that was received with this handle, even if it has a newer handle; `None` if it is gone.
     pub(crate) fn message(&self, receipt: ReceiptHandle) -> Option<&QueuedMessage<T>> {
         self.messages.get(receipt.slot).filter(|message| message.has_had(receipt))
     }
@@ -374,8 +362,7 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns the data that the simulation attached to a message, and the time when the message becomes visible;
-    /// `None` if the message is not in flight. The handle may come from any receive of the message.
+    /// Returns a message's data and the time when it becomes visible, or `None` if the message is not in flight.
     pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -408,11 +395,9 @@ impl<T> SqsQueue<T> {
     }
 }
 
-/// Methods that inject faults. For example, they make a hidden message visible early, because a standard queue may
-/// deliver a message more than once.
+/// Methods that inject faults.
 impl<T> SqsQueue<T> {
-    /// Makes a hidden message visible before its timeout ends, and returns its sender's data. Returns `None` if the
-    /// message is not hidden, or if `receipt` is not its latest receipt.
+    /// Makes a hidden message visible early and returns its data; `None` if it is not hidden or has a newer receipt.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<T>
     where
         T: Copy,
@@ -437,8 +422,7 @@ impl<T> SqsQueue<T> {
         agenda.plan(message.visible_at, QueueTimer::Appears(ReceiptHandle { number, ..receipt }));
     }
 
-    /// Removes a message as if its retention period had ended, and returns its sender's data. `sent` is the handle that
-    /// [`send`](Self::send) returned for the message. Returns `None` if the message is already gone.
+    /// Removes the message for which [`send`](Self::send) returned this handle, as if its retention period had ended.
     pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T>
     where
         T: Copy,

@@ -1,5 +1,4 @@
-//! Asynchronous invocations of the target functions, and Lambda's records of failed invocations. Each target has an
-//! outage. After the outage, an invocation may still fail by chance.
+//! Asynchronous invocations of the target functions, and Lambda's records of failed invocations.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::agenda::START;
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
-/// ARN of the target function in a run whose scenario names none. The run's allow-list must include it.
+/// ARN of the target function in a run whose scenario names none; the run's allow-list must include it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) const DOWN: TargetError = TargetError {
@@ -44,16 +43,14 @@ struct Invocation<T> {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Number of invocations that the function can handle in a minute, on average. Invocations beyond this number fail.
-    /// `None` means an unlimited number.
+    /// Number of invocations that the function can handle in a minute, on average, or `None` if unlimited.
     capacity: Option<f64>,
     /// The minute of the last invocation while the function was up, and the number of such invocations in that minute.
     taken: (u64, u32),
     records: FailureRecords,
 }
 
-/// All target functions, and their running invocations. Each invocation carries its caller's data (`T`), which the
-/// simulated Lambda never reads.
+/// All target functions, and their running invocations with their callers' data (`T`).
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
@@ -80,8 +77,8 @@ impl<T> Target<T> {
         }
     }
 
-    /// Starts an invocation that Lambda has accepted. `is_flaky` is true if the invocation fails even while its
-    /// function is up. Returns the invocation's index and its run time.
+    /// Starts an invocation that Lambda has accepted, and returns its index and run time. If `is_flaky`, it fails even
+    /// while its function is up.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,
@@ -117,8 +114,7 @@ impl<T> Target<T> {
         self.invocations[key].request_id.to_string()
     }
 
-    /// Ends an invocation, and returns the data that its caller passed to [`start`](Self::start). If the invocation
-    /// failed, also returns the error and the invocation record that Lambda writes.
+    /// Ends an invocation; returns its caller's data and, if it failed, the error and Lambda's invocation record.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
@@ -135,7 +131,7 @@ impl<T> Target<T> {
         copy
     }
 
-    /// Keeps a record's buffer for reuse. In a run with many events, this cuts the time to simulate a retry by 5 %.
+    /// Keeps a record's buffer for reuse, which cuts the time to simulate a retry by 5 %.
     pub(crate) fn reuse(&mut self, record: String) {
         self.spare.push(record);
     }
@@ -148,8 +144,7 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        // The total capacity up to the end of each minute is rounded down, so that the limits of the individual minutes
-        // add up to the capacity.
+        // The capacity up to the end of each minute is rounded down, so that the limits of all minutes add up to it.
         let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
         self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
@@ -162,8 +157,7 @@ pub struct TargetError {
     pub error_type: &'static str,
     /// `errorMessage` in the invocation record.
     pub error_message: &'static str,
-    /// The wait that the target requests with `RetryAfter`, in whole seconds; `None` if the target requests no wait. In
-    /// the invocation record, `errorMessage` begins with the wait.
+    /// The wait that the target requests with `RetryAfter`, in whole seconds, or `None` if the target requests no wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -174,10 +168,8 @@ pub(crate) struct FailedInvocation<'p> {
     pub(crate) error: TargetError,
 }
 
-/// Writes the records of failed invocations. Caches the formatted minute, because formatting a date is slow.
-///
-/// Source of the record's members and their order: "Retaining records of asynchronous invocations", AWS Lambda
-/// Developer Guide.
+/// Writes the records of failed invocations. Source of the format: "Retaining records of asynchronous invocations", AWS
+/// Lambda Developer Guide.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
     function_arn: String,
@@ -191,8 +183,7 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of an invocation that failed at `now` into `text`'s buffer, and returns it. The record
-    /// contains the payload byte for byte.
+    /// Writes the record of an invocation that failed at `now` into `text`'s buffer, with the payload byte for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();
@@ -221,8 +212,7 @@ impl FailureRecords {
         text
     }
 
-    /// Writes the record of an event that Lambda discards because no concurrency was free before the event reached its
-    /// maximum age. The function never ran for this event.
+    /// Writes the record of an event that Lambda discards at its maximum age, without having run the function.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);

@@ -1,6 +1,4 @@
-//! Computes the age, the due times and the allowed visibility timeouts of a message. This code deliberately repeats
-//! some of the engine's arithmetic, and shares only `ceiling` with it. Values that depend on jitter have a lower and an
-//! upper bound.
+//! The oracle's own arithmetic for the age, the due times and the allowed visibility timeouts of a message.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,11 +10,10 @@ use super::pauses::{Failed, KnownPauses};
 use super::{HOLD, SECOND};
 use crate::event::EventNumber;
 
-/// Longest visibility timeout that can be set after a message's first receive: 12 hours less 30 s. SQS counts the 12
-/// hours from the receive.
+/// Longest visibility timeout after a message's first receive: SQS's 12 hours from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout after a message's second or later receive. It is 1,230 s shorter than after the first
-/// receive, because a throttled poller may have held the message for that long.
+/// Longest visibility timeout after a later receive: 1,230 s less, because a throttled poller may have held the
+/// message.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message: half a day less than the queue's retention period of 14 days.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
@@ -27,7 +24,7 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// Longest time that a message may wait if the handler got no response to a re-invocation and then moved the message.
 pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
 
-/// The worst failure in the handler's calls for a message. Worse failures compare as greater.
+/// A failed call for a message; worse failures compare as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
     /// A re-invocation failed, or a dead-letter could not be sent.
@@ -42,7 +39,7 @@ pub(super) enum After {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
-    /// The message's receive count as the handler sees it. A fault may have changed the count.
+    /// The message's receive count as the handler sees it, perhaps changed by a fault.
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
@@ -51,7 +48,7 @@ pub(super) struct SeenMessage {
     pub(super) bytes: usize,
     /// Earliest time for a re-invocation, given the visibility timeouts that handlers have set.
     pub(super) not_before: Timestamp,
-    /// Latest end of a wait caused by a pause or a failed call. `None` for any other wait.
+    /// Latest end of a wait caused by a pause or a failed call, or `None` for any other wait.
     pub(super) held_until: Option<Timestamp>,
 }
 
@@ -81,8 +78,7 @@ impl Handling<'_> {
         self.seen.receive_count <= 1
     }
 
-    /// Returns the properties by which a request can select the failed event. `key` is the event's key as the handler
-    /// wrote it.
+    /// Returns the properties by which a request can select the event, with its key as the handler wrote it.
     pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }
@@ -99,14 +95,13 @@ impl Handling<'_> {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns the time between the last retry and the end of `MAX_AGE`. The wait before the last retry is at least as
-    /// long.
+    /// Returns the time between the last retry and the end of `MAX_AGE`, which is also the shortest wait before that
+    /// retry.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// Returns the time from `start` to the event's last retry, shortly before `end`. Returns `Duration::MAX` if no
-    /// time is left for that retry.
+    /// Returns the time from `start` to the event's last retry, or `Duration::MAX` if `end` leaves no time for one.
     fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
         let cut = end.since(start).saturating_sub(self.last_retry());
         if cut >= self.last_retry() { cut } else { Duration::MAX }
@@ -122,8 +117,7 @@ impl Handling<'_> {
         self.now > end || end.since(start) < 2 * self.last_retry()
     }
 
-    /// Returns the range of due times that the target's `RetryAfter` allows, or `None` if there is no `RetryAfter` or
-    /// the policy does not honor it.
+    /// Returns the range of due times that the target's `RetryAfter` allows, unless the policy ignores it.
     fn asked(&self) -> Option<Window> {
         let asked = self.seen.origin.window(self.seen.first_sent);
         asked.filter(|_| self.policy.settings().directives)
@@ -191,8 +185,7 @@ impl Handling<'_> {
         }
     }
 
-    /// Returns true if a reason other than the backoff allows the handler to make the message wait for `wait`: an
-    /// earlier call failed, the function is paused, or the handler has never read the pauses.
+    /// Returns true if a failed call, a pause or unread pauses allow the handler to make the message wait for `wait`.
     pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
         self.is_held(wait) || self.longest_keep(wait).is_some()
     }
@@ -205,8 +198,7 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the longest visibility timeout that the handler may set because of a pause, or because it has never read
-    /// the pauses. `None` if neither applies, or if `wait` is longer.
+    /// Returns the longest visibility timeout that a pause or unread pauses allow, or `None` if `wait` exceeds it.
     pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
         let longest = if self.known.is_nothing() {
             Some(self.longest_after_failure())
@@ -217,8 +209,6 @@ impl Handling<'_> {
     }
 
     /// Returns the range of visibility timeouts that the handler may set for a message before it re-invokes the target.
-    /// The message must become visible one to two hours after the latest possible end of the batch, or earlier if needed
-    /// to leave time for a last retry.
     pub(super) fn before_call(&self) -> RangeInclusive<Duration> {
         let cut = self.until_last_retry(self.now.saturating_add(HANDLER_TIMEOUT), self.end());
         // The oracle counts MAX_AGE in whole seconds, so a shortened wait may be off by a second.
@@ -227,18 +217,14 @@ impl Handling<'_> {
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// Returns the longest visibility timeout that the handler may set for the original of a moved message. This is
-    /// almost 12 hours if the message has to wait for `hidden_for` anyway. Otherwise, it is the longest timeout
-    /// allowed before a re-invocation.
+    /// Returns the longest visibility timeout that the handler may set for the original of a moved message.
     pub(super) fn longest_of_original(&self, hidden_for: Duration) -> Duration {
         let is_its_wait =
             self.is_held(hidden_for) || self.now.saturating_add(hidden_for) <= self.latest_due();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// Returns the range of visibility timeouts allowed after a call that failed or got no response. After a failed
-    /// call, the maximum is min(3,600, 2^receive count) seconds. After a re-invocation without a response, the range
-    /// is one to two hours, or less to leave time for a last retry.
+    /// Returns the range of visibility timeouts allowed after a call that failed or got no response.
     pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
         let (shortest, longest) = match after {
             After::Failure => (Duration::ZERO, self.longest_after_failure()),

@@ -13,8 +13,8 @@ use crate::aws::agenda::START;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
-/// Longest time that Lambda takes to send an invocation record, counted from the record's timestamp. An older record
-/// was sent by someone else.
+/// Longest time from an invocation record's timestamp until Lambda sends the record; an older record came from someone
+/// else.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time if the target requested a wait. The wait is extended by up to a tenth.
+/// Earliest and latest due time if the target requested a wait, which is extended by up to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -45,17 +45,15 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// Returns the earliest and latest times at which the retry can be due if the target requested a wait with
-    /// `RetryAfter`; otherwise `None`. If the record has no timestamp, the requested wait is counted from `first_sent`.
+    /// Returns the due times for a wait requested with `RetryAfter`, counted from `first_sent` if the record has no
+    /// timestamp.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// Returns the [`Origin`] that a handler sees if it treats a moved copy as a new message. If the record is old, the
-    /// handler treats the event as redriven: it starts the retries over, and ignores the record's error. If neither the
-    /// record nor an envelope has a time, `MAX_AGE` is counted from `sent`.
+    /// Returns the [`Origin`] that a handler sees if it treats a moved copy as a new or a redriven message.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -75,7 +73,7 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// The checks' data about a message. The simulated queue stores this data with the message, but never reads it.
+/// The checks' data about a message, which the simulated queue stores with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -90,8 +88,7 @@ pub(super) struct MessageHistory {
     pub(super) settled: bool,
     /// Earliest time at which the next `Invoke` call for the message is allowed.
     pub(super) no_invoke_before: Timestamp,
-    /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost. The time
-    /// between `Invoke` calls is then not checked.
+    /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost.
     pub(super) duplicated: bool,
     /// True if the message, or an earlier copy, has lost the time at which it was first sent.
     pub(super) forgotten: bool,
@@ -123,8 +120,7 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records that a handler received the message after this many policy changes. If that number has grown since the
-    /// last receive, the message's wait may change or end earlier.
+    /// Records how many policy changes a handler knows of, and allows a changed wait if there are new ones.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -132,7 +128,7 @@ impl MessageHistory {
         }
     }
 
-    /// Resets the record of a moved copy that lost its attribute. Such a copy looks like a new message.
+    /// Resets the record of a moved copy that lost its attribute, because the copy looks like a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -145,15 +141,14 @@ pub(super) struct Hops {
     pub(super) made: u32,
     /// Number of extra moves, beyond one per 900 s, that are allowed because of a wrong clock or a changed wait.
     pub(super) excused: u32,
-    /// Latest end of a wait caused by a pause or a failed call. A moved copy continues the wait.
+    /// Latest end of a wait caused by a pause or a failed call, which a moved copy continues.
     pub(super) held_until: Option<Timestamp>,
     /// The [`Boundaries`] known to the last handler that moved the message.
     boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Records the changes to the pauses that the handler knows about. If they differ from those known at the last
-    /// move, the message's wait may change, so one more move is allowed.
+    /// Records the pause boundaries that the handler knows, and allows one more move if they have changed.
     pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
@@ -170,9 +165,8 @@ impl Hops {
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
-    /// For each message that may be settled again because of a fault: how many times it was retried, dead-lettered or
-    /// moved, and how many repetitions are allowed. For other messages, `MessageHistory::settled` is enough. An entry
-    /// outlives its message, because a handler may still be working on the message.
+    /// Messages that may be settled again because of a fault. An entry outlives its message, because a handler may
+    /// still be working on it.
     excused: HashMap<Id, Excused>,
 }
 
@@ -206,8 +200,7 @@ impl MessageHistories {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message was retried, dead-lettered or moved. Returns how many times this has happened to the
-    /// message, and how many repetitions the faults excuse.
+    /// Records that a message was settled. Returns how often it has been, and how many repetitions the faults excuse.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

@@ -1,5 +1,4 @@
-//! The checks of the [`Invariant`]s, in the order of the enum. Only `LogCheck::true_log` is elsewhere, because it
-//! compares the log with the queue at the end of a run.
+//! The checks of the [`Invariant`]s, in the order of the enum, except `LogCheck::true_log`.
 
 use std::time::Duration;
 
@@ -15,10 +14,9 @@ use crate::event::EventNumber;
 use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
 
-/// A message counts as due this long before its due time, because clocks differ. See rule 8 in the engine's
-/// `decide.rs`.
+/// A message counts as due this long before its due time (rule 8 in the engine's `decide.rs`).
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Maximum delay of a message. Source: SQS quotas, "Message delay".
+/// Maximum delay of a message (SQS quotas, "Message delay").
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The largest message that SQS accepts, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
@@ -26,9 +24,9 @@ const LARGEST_MESSAGE: usize = 1_048_576;
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of bytes that an envelope adds to its payload.
 const ENVELOPE: usize = 256;
-/// Minimum time that SQS must keep a message after a handler has processed it. Equals the longest possible backoff.
+/// Minimum time that SQS must keep a message after a handler has processed it: the longest possible backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// Maximum error in the measured time between two reads of the pauses: the clock may be off by 5 s at each read.
+/// Maximum error in the time between two reads of the pauses: the clock may be off by 5 s at each.
 const SKEW: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;
@@ -47,8 +45,7 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// Checks that a dead-letter's reason is true. `reason` is `None` if the reason is missing or unknown. `key` is the
-/// event's key in the dead-letter.
+/// Checks that a dead-letter's reason is true; a missing or unknown reason is not.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,
@@ -79,8 +76,7 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// Checks that a re-invocation happens before the event reaches `MAX_AGE`, and that the envelope gives the correct time
-/// for the event's first failure. `claimed` is the time in the envelope.
+/// Checks that a re-invocation comes before `MAX_AGE` ends, with the correct first failure in its envelope (`claimed`).
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -117,8 +113,7 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`. `None` means that the request `sent` lacks the event's exact payload; the error then
-/// quotes the request.
+/// Returns the value in `found`, or an error that quotes the request `sent`, which lacks the event's exact payload.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -139,8 +134,7 @@ pub(super) fn explained_duplicates(event: EventNumber, times: u32, excuses: u32)
     })
 }
 
-/// Checks that an `Invoke` call at `next` is not too early. `excused` is true if SQS delivered the message while it was
-/// hidden, or if the data about its earlier waits was lost.
+/// Checks that an `Invoke` call at `next` is not too early, unless a fault excuses it.
 pub(super) fn spaced_invokes(
     event: EventNumber,
     next: Timestamp,
@@ -152,9 +146,7 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a log line that contains a message's receipt handle. An operator can use the handle to make the message
-/// visible. The line is therefore allowed only if the message is hidden, and AWS cannot have accepted a call that
-/// retries or moves it.
+/// Checks that a log line contains a receipt handle only if an operator may make the message visible with it.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -173,8 +165,7 @@ pub(super) fn hops_end_in_time(event: EventNumber, end: Timestamp, due: Timestam
     })
 }
 
-/// Checks that the handler moves a message no more often than the message's wait requires. `hops` includes the move
-/// that the handler decides on at `now`.
+/// Checks that the handler moves a message no more often than its wait requires; `hops` includes the move at `now`.
 pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay: Duration) -> Checked {
     let is_delay = (Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) && delay.subsec_nanos() == 0;
     let waited = now.saturating_add(delay).since(hops.since.unwrap_or(now));
@@ -185,40 +176,36 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
     })
 }
 
-/// Checks that at most `most` messages are in flight. Nothing is checked if the run has a fault that may raise the
-/// number above this limit.
+/// Checks that at most `most` messages are in flight, unless a fault may raise the number.
 pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
     Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
     })
 }
 
-/// Checks that no message stays visible while a poller is free. If `room` is [`Room::Full`], a fault may fill the queue
-/// to its in-flight limit, so messages may stay visible.
+/// Checks that no message stays visible while a poller is free, unless a fault may fill the queue.
 pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
     Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
     })
 }
 
-/// Checks that no handler processed a message in the 12 hours before it expired. `seen` is the time at which a handler
-/// last processed it. `is_cut` is true if a fault ended the message's retention period early.
+/// Checks that a handler last processed an expired message at least 12 hours ago, unless a fault ended its retention
+/// early.
 pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("expired; a handler decided about it at {seen}")
     })
 }
 
-/// Checks that no handler processed a message in the 12 hours before SQS removed it because of its 1,000 receives. The
-/// arguments are the same as for [`none_expires`].
+/// Checks that a handler last processed a message at least 12 hours before SQS removed it for its 1,000 receives.
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
     })
 }
 
-/// Checks that the handler knows the pauses, that none is in force, and that the last attempt to read them was recent.
-/// `between_reads` is `None` if the handler does not read the pauses.
+/// Checks that the handler knows the pauses, that none is in force, and that it tried to read them recently.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,
@@ -254,8 +241,7 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// Checks a recall: at `now`, an operator makes a hidden message visible at `until` instead of `before`. The new time
-/// must not be later than `before`, and not earlier than `after_call`, the earliest time for the next `Invoke` call.
+/// Checks that a recall makes a message visible no later than `before`, and no earlier than `after_call`.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,
@@ -287,7 +273,7 @@ pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) 
     Ok(())
 }
 
-/// Always fails. Called when neither a fault nor another operator's change explains why a command failed.
+/// Always fails, because neither a fault nor another operator explains a failed command.
 pub(super) fn working_commands(failed: String) -> Checked {
     Invariant::WorkingCommands.check(None, false, || failed)
 }

@@ -9,16 +9,14 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this much. A run that exceeds these limits might never end.
 
-/// Maximum number of invocations and messages that carry one event at the same time. In a run with up to 200 events,
-/// this is the maximum for all events together.
+/// Maximum number of invocations and messages that carry one event, or all events of a run with up to 200.
 const MOST_COPIES: u64 = 10_000;
-/// Maximum number of simultaneous invocations and messages, as a multiple of the number of events. Applies to runs
-/// with over 200 events; in smaller runs, `MOST_COPIES` limits the total.
+/// Maximum average number of invocations and messages per event, in a run with over 200 events.
 const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// The counts for one event so far. The event's carriers are the invocations and messages that contain it.
+/// The counts for one event; its carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(super) carriers: u64,
@@ -36,15 +34,14 @@ pub(crate) struct Ledger {
     pub(crate) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
     carriers: u64,
-    /// The event with too many copies or retries, and the limit that it exceeds. If the event is `None`, all events
-    /// together exceed the limit.
+    /// The event with too many copies or retries, or `None` for all events together, with the exceeded limit.
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
 /// Counts of the faults that occurred in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Number of times that each of the run's faults struck, by the fault's name. 0 for a fault that never struck.
+    /// Number of times that each of the run's faults struck, including 0, by the fault's name.
     pub struck: BTreeMap<&'static str, u64>,
     /// Number of re-invocations for a message that had already been retried or dead-lettered.
     pub duplicate_retries: u64,
@@ -84,8 +81,7 @@ impl Ledger {
         life
     }
 
-    /// Records that the event was retried with this attempt number. If faults have split the event into several chains
-    /// of retries, the ledger keeps the highest attempt number among all chains.
+    /// Records a retry with this attempt number, and keeps the highest number of all the event's chains.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -104,8 +100,7 @@ pub(crate) enum EventOutcome {
 }
 
 impl Life {
-    /// Returns how the event ended, or its state if it has not ended. `None` if the event has vanished: no invocation,
-    /// message or dead-letter contains it.
+    /// Returns the event's outcome or present state, or `None` if the event has vanished.
     pub(crate) fn end(&self) -> Option<EventOutcome> {
         match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Some(EventOutcome::Delivered),

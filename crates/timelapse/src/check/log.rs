@@ -1,4 +1,4 @@
-//! Checks the handler's log. At the end of a run, the log lines must agree with the messages in the queue.
+//! Checks that the handler's log agrees with the messages in the queue at the end of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -12,10 +12,9 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions of events.
+/// Maximum number of events to check, because a run may have millions.
 const MOST_EVENTS: usize = 10_000;
-/// Allowed difference between two due times reported for the same wait. The first due time is computed with the
-/// handler's clock, and later ones with SQS's clock. Each clock may be off by up to 5 s.
+/// Allowed difference between two due times for one wait, because two clocks may each be off by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -27,8 +26,7 @@ pub(crate) struct LogCheck {
     event_of: BTreeMap<Box<str>, EventNumber>,
     /// Events that are not checked, because the queue itself has removed their messages.
     excused: BTreeSet<EventNumber>,
-    /// True if a message's due time may change when a copy of the message is moved again. The handler writes no log
-    /// line for such a move.
+    /// True if a message's due time may change without a log line, when a copy of it is moved again.
     can_change: bool,
     broken: Option<Broken>,
 }
@@ -41,8 +39,7 @@ enum Reported {
 }
 
 impl LogCheck {
-    /// Creates a check with an empty log. `can_change` is true if pauses, retry requests, faults or policy changes may
-    /// change due times.
+    /// Creates a check with an empty log; `can_change` is true if the run may change due times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
     }
@@ -99,8 +96,7 @@ impl LogCheck {
         }
     }
 
-    /// Checks that the handler's log agrees with the messages in the queue. The caller must already have applied the
-    /// attribute `Comeback` to the records of moved messages.
+    /// Checks that the log agrees with the queue. The records must already reflect the attribute `Comeback`.
     pub(crate) fn true_log(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);

@@ -10,8 +10,7 @@ pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p P
     entry.map_or(policies.stack(), PolicyEntry::policy)
 }
 
-/// Returns true if the pattern matches the function's ARN. A `*` matches any text within one field of the ARN. A
-/// pattern or an ARN without a qualifier is treated as if it ended in `:$LATEST`, as ARNs in invocation records do.
+/// Returns true if the pattern, in which `*` stands for any text within a field, matches the function's ARN.
 fn is_about(pattern: &str, function_arn: &str) -> bool {
     let arn = if pattern.starts_with("arn:") { pattern.to_owned() } else { format!("{HOME}{pattern}") };
     let is_qualified = arn.split(':').count() == 8;

@@ -29,8 +29,7 @@ use crate::targets::SimulatedTarget;
 /// An operator's command reads the policies at most this long before it uses them.
 const RECENT_READ: Duration = Duration::from_secs(60);
 
-/// Checks a simulated run against the invariants. Each public method records one step of the run. The oracle keeps only
-/// the first broken invariant.
+/// Checks a simulated run, step by step, and keeps only the first broken invariant.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
@@ -71,13 +70,12 @@ struct CheckedBatch {
 struct CheckedMessage {
     entry: Entry,
     seen: SeenMessage,
-    /// True if the message lacks a field. The handler can only report such a message as failed.
+    /// True if the message lacks a field, so that the handler can only report it as failed.
     overlooked: bool,
-    /// The worst failure that the handler's calls for the message may have had so far. `None` if no call was made,
-    /// other than to set a backoff.
+    /// The worst failure that the handler's calls for the message may have had, or `None` if only its backoff was set.
     after: Option<After>,
-    /// The last visibility timeout that the handler requested for the message, if it could protect a re-invocation or
-    /// a move; otherwise `None`. The timeout is checked once the oracle knows whether such a call follows.
+    /// The last requested visibility timeout that could protect a re-invocation or a move, and is therefore checked
+    /// later.
     guard: Option<Duration>,
     /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
     hidden_until: Option<Timestamp>,
@@ -117,8 +115,7 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// Records the end of an invocation. If the invocation failed, Lambda has already [sent](Self::sent) the invocation
-    /// record.
+    /// Records the end of an invocation; if it failed, its record has already been [sent](Self::sent).
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -142,8 +139,7 @@ impl Oracle {
         self.histories.change(entry, |history| history.duplicated = true);
     }
 
-    /// Allows a message to be settled a second time because of a fault: a stale receipt handle, or a lost response to
-    /// a dead-letter that SQS accepted.
+    /// Allows a message to be settled a second time because of a fault.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.histories.excuse(entry);
     }
@@ -179,8 +175,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Records that the event source mapping deletes a message. `is_gone` is false if SQS keeps the message because the
-    /// receipt handle is stale.
+    /// Records that the event source mapping deletes a message; `is_gone` is false for a stale receipt handle.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
         self.check(leaves_for_a_reason(event, was_settled));
@@ -190,8 +185,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the number of messages in flight, and that no message stays visible while a poller is free. Called after
-    /// each step of the run.
+    /// After each step, checks the number of messages in flight, and that none stays visible while a poller is free.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let (most, room) = self.in_flight;
         self.check(bounded_in_flight(in_flight, most, room));
@@ -210,8 +204,7 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// Records that the handler starts to process a batch. A message's flag is true if the message cannot be parsed
-    /// because it lacks a field.
+    /// Records that the handler starts a batch; a message's flag is true if the message lacks a field.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -272,13 +265,12 @@ impl Oracle {
         self.check(added);
     }
 
-    /// Records that an operator's command failed. Called only if no fault and no other operator explains the failure.
+    /// Records that an operator's command failed, with neither a fault nor another operator to blame.
     pub(crate) fn command_failed(&mut self, what: String) {
         self.check(working_commands(what));
     }
 
-    /// Records that the handler tried to read the pauses, and got the value that the parameter had at `read`. If the
-    /// attempt failed, `read` is `None`.
+    /// Records that the handler got the pauses as of `read`, or that its attempt to read them failed (`None`).
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -294,8 +286,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks that an operator may make a message visible early. The operator can do so only with a receipt handle
-    /// from the handler's log.
+    /// Checks that an operator may make a message visible early, because the handler's log contains its receipt handle.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -303,8 +294,8 @@ impl Oracle {
         self.check(spaced_recalls(seen.origin.attempt.event, is_called, is_hidden));
     }
 
-    /// Records that the handler's batch has ended. Checks those visibility timeouts that were not checked earlier,
-    /// and returns the pauses that the handler's environment has read.
+    /// Records the end of the handler's batch, checks the remaining visibility timeouts, and returns the pauses that
+    /// were read.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.batch().messages.len() {
             let CheckedMessage { guard, settled, after, .. } = *self.message(position);

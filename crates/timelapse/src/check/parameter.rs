@@ -11,9 +11,9 @@ use super::{HOLD, UNHIDDEN};
 
 /// Maximum length of the parameter's text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// If two operators write the parameter at the same time, edits can be lost. They are restored within this time.
+/// Time within which edits lost to concurrent writes are restored.
 const SETTLES: Duration = Duration::from_secs(120);
-/// Longest time that SQS keeps a message. A pause that ended longer ago than this has no effect.
+/// Longest time that SQS keeps a message.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Longest time that SQS hides a message.
@@ -21,12 +21,12 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
 /// Longest time that the handler hides a message after a refused call.
 const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);
 
-/// The parsed pauses parameter. Requests that cannot be parsed are left out, because handlers ignore them.
+/// The parsed pauses parameter, without the requests that cannot be parsed.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     /// The pauses, ordered by start time.
     pub(super) pauses: Vec<WrittenPause>,
-    /// The operators' requests: first those to retry events, then those to cancel events.
+    /// The operators' requests: retries first, then cancellations.
     pub(super) requests: Vec<WrittenRequest>,
     bytes: usize,
 }
@@ -72,7 +72,7 @@ pub(super) struct Waits {
 }
 
 impl Document {
-    /// Parses the text of the pauses parameter. Fails if handlers cannot parse it.
+    /// Parses the text of the pauses parameter; fails if handlers cannot parse it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
         if value["v"] != 1 {
@@ -95,15 +95,13 @@ impl Document {
         Ok(Self { pauses, requests: requests.collect(), bytes: text.len() })
     }
 
-    /// Returns this document's entry for `request`. The two may differ in whether the request is withdrawn.
+    /// Returns this document's entry for `request`, withdrawn or not.
     pub(super) fn find(&self, request: &WrittenRequest) -> Option<&WrittenRequest> {
         self.requests.iter().find(|it| it.is(request))
     }
 
-    /// Checks that this version of the parameter keeps the entries of the earlier version `before`: none is missing,
-    /// no ended pause is open again, and no withdrawn request is in force again. Does not check entries that are
-    /// newer than `SETTLES` or that no longer have an effect. A withdrawn request or an ended pause may be missing if
-    /// the parameter has no room for it.
+    /// Checks that no entry of the earlier version `before` is lost, reopened or put back in force. An entry that has
+    /// ended may be missing if the parameter has no room for it.
     pub(super) fn keeps(&self, before: &Self, now: Timestamp) -> Result<(), String> {
         let mut dropped = Vec::new();
         for pause in &before.pauses {
@@ -132,15 +130,14 @@ impl Document {
         }
     }
 
-    /// Sets `withdrawn_at` for each withdrawn request: to the time in `before` or, for a new withdrawal, to `now`.
+    /// Sets `withdrawn_at` of each withdrawn request: to the time in `before`, or to `now` for a new withdrawal.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
         for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
             request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));
         }
     }
 
-    /// Returns true if a pause in this value covers all of `pause`, or if `pause` is too new or too old to matter. The
-    /// covering pause may be longer, because ended pauses can be merged.
+    /// Returns true if a pause in this value covers all of `pause`, or if `pause` is too new or too old to matter.
     fn has(&self, pause: &WrittenPause, now: Timestamp) -> bool {
         let settled = now.before(SETTLES).as_secs();
         let end = pause.until.unwrap_or(settled).min(settled);
@@ -195,8 +192,7 @@ impl WrittenRequest {
         parts(self) == parts(other) && texts(self) == texts(other)
     }
 
-    /// Returns true if the request was withdrawn at least `SETTLES` ago. Until then, an operator who writes at the same
-    /// time may briefly undo the withdrawal.
+    /// Returns true if the request was withdrawn at least `SETTLES` ago.
     fn is_long_withdrawn(&self, now: Timestamp) -> bool {
         self.withdrawn_at.is_some_and(|at| at.saturating_add(SETTLES) <= now)
     }
@@ -205,9 +201,7 @@ impl WrittenRequest {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
 
-    /// Returns the earliest and the latest time at which the request may end. The request must last until the handler
-    /// has checked every message that it covers. A message may be hidden just before the handler reads the request,
-    /// its next receive may be throttled, and the next call for it may be refused.
+    /// Returns the earliest and the latest time at which the request may end.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());

@@ -10,8 +10,7 @@ use super::{HOLD, SECOND};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 
-/// Longest time between two consecutive attempts by one environment to read the pauses: a quarter longer than the
-/// handler's interval. The interval is 30 s or, if longer, 0.3 s for each possible environment.
+/// Longest time between two attempts by one environment to read the pauses: 5/4 of the handler's own interval.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 
@@ -24,7 +23,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The values that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Every value of the pauses parameter, with the time at which it was written. The latest value is last.
+    /// Every value of the pauses parameter with its time of writing, latest last.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 
@@ -43,8 +42,7 @@ pub(crate) struct KnownPauses {
     texts: usize,
 }
 
-/// A handler's knowledge of changes to the pauses: the number of values written to the pauses parameter, and the
-/// number of pauses that have ended. If either number rises, the handler may begin another wait.
+/// Number of parameter values, and number of ended pauses, that a handler knows of.
 pub(crate) type Boundaries = (usize, usize);
 
 /// Properties of a failed event that a request can use to select it.
@@ -64,8 +62,7 @@ impl Written {
         self.texts.push((now, KnownPauses { document: Some(Arc::new(document)), texts }));
     }
 
-    /// Returns the last value that operators wrote to the pauses parameter. The value is empty if they have not written
-    /// one.
+    /// Returns the last value that operators wrote to the pauses parameter; empty if they wrote none.
     pub(super) fn latest(&self) -> Arc<Document> {
         self.texts.last().and_then(|(_, known)| known.document.clone()).unwrap_or_default()
     }
@@ -100,14 +97,13 @@ impl KnownPauses {
         self.pauses().find(|pause| pause.from() <= now && !pause.is_over(now))
     }
 
-    /// Returns true if the handler has never read the pauses. Any function may then be paused.
+    /// Returns true if the handler has never read the pauses.
     pub(crate) const fn is_nothing(&self) -> bool {
         self.document.is_none()
     }
 
-    /// Returns the time at which an event becomes too old, as far as is known at `now`. Paused time does not count
-    /// toward `max_age`. Paused time ends one `HOLD` after the handler learns of the pause's end. The handler may learn
-    /// of it up to `between_reads` late.
+    /// Returns the time at which an event becomes too old, as far as is known at `now`. Pauses do not count toward
+    /// `max_age`, nor does `between_reads` + `HOLD` after each of them.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -131,8 +127,7 @@ impl KnownPauses {
         clock.saturating_add(left)
     }
 
-    /// Returns the end and the spread period of each pause that ended between `start` and `now`. Each end may have
-    /// changed the due time of a wait that began at `start`.
+    /// Returns the end and the spread period of each pause that ended between `start` and `now`.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -142,15 +137,14 @@ impl KnownPauses {
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// Returns the latest time at which a wait that began at `start` may end, given the pauses known at `now`.
-    /// Without pauses, that time is `latest`.
+    /// Returns the latest time at which a wait that began at `start` may end: `latest`, or later because of a pause.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
         dues.fold(latest, Timestamp::max)
     }
 
-    /// Returns the time of the earliest retry request that may end this event's wait at `now`. If the target requested
-    /// the wait with `RetryAfter`, only a request that names the event's key ends the wait.
+    /// Returns the time of the earliest retry request that may end this event's wait at `now`. If the target asked for
+    /// the wait (`is_asked`), only a request that names keys counts.
     pub(super) fn requested(&self, failed: Failed<'_>, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
         let reaches = |request: &&WrittenRequest| {
             let may_end_it = request.within.is_some() && (!is_asked || !request.keys.is_empty());
@@ -159,8 +153,7 @@ impl KnownPauses {
         self.requests().filter(reaches).map(WrittenRequest::at).min()
     }
 
-    /// Returns true if a request cancels the event at `now`. A request that names keys also covers failures after the
-    /// request.
+    /// Returns true if a request cancels the event at `now`.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();

@@ -31,7 +31,7 @@ impl Strikes {
     }
 }
 
-/// The faults to inject into a run. By default, no fault strikes.
+/// The faults to inject into a run; none by default.
 ///
 /// ```
 /// use comeback_timelapse::{Fault, Faults, Strikes};
@@ -42,8 +42,7 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// The faults from which [`Faults::storm`] chooses: one list for each kind of call that the handler makes, and one for
-/// whole batches.
+/// The faults from which [`Faults::storm`] chooses: one of each list.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -60,9 +59,8 @@ impl Faults {
         self
     }
 
-    /// Returns every fault except [`Fault::RetentionEnded`]. Most faults strike occasionally throughout the run. Two
-    /// faults strike at every opportunity, but only in a window: [`Fault::HandlerOutage`] for 1/24 to 1/12 of the run,
-    /// and [`Fault::InFlightLimit`] for 1/48 to 1/24. Each window begins in the first eighth of the run.
+    /// Returns every fault except [`Fault::RetentionEnded`]. [`Fault::HandlerOutage`] and [`Fault::InFlightLimit`]
+    /// strike at every opportunity, but only in a window early in the run.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let steady = Fault::ALL.into_iter().filter(|fault| fault.row().0 > 0.0);
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().0))).collect());
@@ -78,9 +76,7 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout for each kind of call that the handler makes, and one for whole batches. During a
-    /// blackout, every such call or batch fails. Each blackout lasts 1 to 60 minutes and begins in the first eighth
-    /// of the run.
+    /// Returns one blackout of 1 to 60 minutes for each kind of call, and one for whole batches, early in the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {
@@ -99,8 +95,8 @@ impl Faults {
     }
 }
 
-/// Returns a random number generator seeded from the run's seed, a fault's name and a purpose. A colon separates the
-/// last two, and no fault's name contains one, so different arguments always give different bytes to hash.
+/// Returns a random number generator seeded from the run's seed, a fault's name and a purpose. A fault's name must not
+/// contain a colon, which separates it from the purpose.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }

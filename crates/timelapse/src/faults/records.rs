@@ -5,8 +5,8 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// ARN that the fault [`UnlistedFunction`](crate::Fault::UnlistedFunction) writes into invocation records. A policy
-/// must not allow this function.
+/// ARN that [`UnlistedFunction`](crate::Fault::UnlistedFunction) writes into invocation records; a policy must not
+/// allow it.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
 /// Reason why an event cannot be retried after a fault has changed its invocation record.
@@ -22,8 +22,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// Beginning of the last member of an invocation record.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record that a fault can remove. Each entry has the text that begins the member, the text
-/// that follows it, and true if a retry needs it.
+/// Members of an invocation record that a fault can remove: the member's beginning, the text after it, and true if a
+/// retry needs it.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),
@@ -65,13 +65,12 @@ const HOSTILE: [(&str, Option<Duration>); 12] = [
     ("Thu, 01 Jan 1970 00:00:00 GMT; 900", None),
     ("900 🕐", None),
 ];
-/// Lengths, in digits, of the very long numbers that the fault writes into hostile messages. 900,000 digits are nearly
-/// a megabyte.
+/// Lengths, in digits, of the very long numbers in hostile messages.
 const MANY_DIGITS: [usize; 2] = [401, 900_000];
-/// Maximum size of a record, in bytes. Lambda would drop a record that is much larger.
+/// Maximum size of a record, in bytes; Lambda would drop a much larger one.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// Replaces a record's error with a hostile `RetryAfter`. Returns the wait that it requests.
+/// Replaces a record's error with a hostile `RetryAfter`, and returns the wait that it requests.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);

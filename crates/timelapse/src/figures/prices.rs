@@ -1,4 +1,4 @@
-//! AWS's list prices in US dollars for us-east-1, in the first pricing tier. The free tier is not included. Sources:
+//! AWS's list prices in US dollars for us-east-1: the first pricing tier, without the free tier. Sources:
 //! aws.amazon.com/sqs/pricing (standard queues), aws.amazon.com/lambda/pricing (arm64) and
 //! aws.amazon.com/cloudwatch/pricing (standard log class).
 
@@ -19,25 +19,23 @@ const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 /// Price per GB of log data ingested into CloudWatch Logs, in US dollars.
 const LOGS_GB: f64 = 0.50;
 
-/// The length, in bytes, of the line that the handler logs for a message. The line contains the message's ids and
-/// times, the target's ARN, the decision and the error.
+/// The length, in bytes, of the line that the handler logs for a message.
 const DECISION_LINE: u64 = 430;
-/// The total length, in bytes, of Lambda's START, END and REPORT log lines for an invocation: 70, 52 and 150.
+/// Total bytes of Lambda's START, END and REPORT log lines for an invocation: 70, 52 and 150.
 const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
 pub const HANDLER_MEMORY_GB: f64 = 0.25;
-/// Memory of the example target in `template.yaml`, in GB. Other targets may differ.
+/// Memory of the example target in `template.yaml`, in GB.
 pub const TARGET_MEMORY_GB: f64 = 0.125;
 
 /// Number of batches over which a price is averaged.
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// A kind of API call that Comeback causes and AWS bills. An event's first invocation is not included.
+    /// A kind of API call that Comeback causes and AWS bills.
     pub enum ApiCall;
-    /// Name of the call as `service:Operation`. If two calls have the same operation, a note in parentheses tells them
-    /// apart.
+    /// Name of the call as `service:Operation`, with a note in parentheses if two calls share an operation.
     pub fn name;
 
     /// Lambda sends an invocation record to the retry queue.
@@ -75,7 +73,7 @@ impl CallCounts {
         self.calls[call as usize]
     }
 
-    /// Number of requests billed for these calls. A call with a large payload is billed as several requests.
+    /// Number of requests billed for these calls; a call with a large payload counts as several.
     pub const fn requests(&self, call: ApiCall) -> u64 {
         self.requests[call as usize]
     }
@@ -85,7 +83,7 @@ impl CallCounts {
         self.requests[call as usize] += calls;
     }
 
-    /// Counts one call that carries this many bytes. SQS may bill it as several requests.
+    /// Counts one call that carries this many bytes.
     pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
         self.calls[call as usize] += 1;
         self.requests[call as usize] += chunks(bytes);
@@ -96,8 +94,7 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object that maps each call's name to its count. Omits the call that reads the pauses if its count
-/// is 0.
+/// Serializes as an object that maps each call's name to its count.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -120,7 +117,7 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
     requests as f64 / 1e6 * a_million
 }
 
-/// Compute used by this many invocations, in GB-seconds. Lambda bills each invocation in whole milliseconds.
+/// Compute used by this many invocations, in GB-seconds.
 pub fn gb_seconds(invocations: u64, run_time: Duration, memory_gb: f64) -> f64 {
     invocations as f64 * run_time.as_millis() as f64 / 1e3 * memory_gb
 }
@@ -130,8 +127,7 @@ pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Returns the estimated number of bytes that the functions log. `decisions` is the number of decisions that the
-/// handler made about messages, and `invocations` the number of invocations of the handler and of the target.
+/// Estimates the bytes that the functions log for these decisions of the handler and these invocations.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
@@ -141,8 +137,7 @@ pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
 }
 
-/// Price of one retry in a full batch of small messages, in US dollars. The retry's message is sent once and received
-/// twice: the handler hides it on the first receive, and re-invokes the target on the second.
+/// Price of one retry in a full batch of small messages, in US dollars.
 pub fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
@@ -159,7 +154,7 @@ pub fn usd_a_retry() -> f64 {
     usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
 }
 
-/// Price of one move in a full batch of small messages, in US dollars. All moves in a batch share a log line.
+/// Price of one move in a full batch of small messages, in US dollars.
 pub(crate) fn usd_a_move() -> f64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let calls = [
@@ -199,9 +194,7 @@ mod tests {
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// For a million batches, SQS costs 1.6 USD (four requests each), the invocations 0.2 USD, the compute 0.333335 USD
-    /// (0.1 s at 0.25 GB each), and the logs 0.351 USD (702 bytes each). A million moves take 100,000 batches, so they
-    /// cost a tenth of the total.
+    /// A million batches of ten moves cost 1.6 (SQS) + 0.2 (invocations) + 0.333335 (compute) + 0.351 (logs) USD.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Number of simulated events that never succeed. All of these events are alike, so a few are enough.
+/// Number of simulated events that never succeed.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
@@ -27,30 +27,27 @@ pub struct Candidate {
     pub jitter: &'static str,
     /// The policy's `BASE_BACKOFF`, in seconds.
     pub base_backoff: u64,
-    /// Percentiles of the time from the outage's end to the delivery of an event that failed during the outage, in
-    /// milliseconds. `None` if no event is delivered.
+    /// Milliseconds from the outage's end to the delivery of each event that failed during it; `None` if none is
+    /// delivered.
     pub recovery_ms: Option<Percentiles>,
     /// Mean number of retries of an event that reaches the target during the outage.
     pub retries_per_event: f64,
     /// Number of retries per second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
-    /// `peak_retries_per_second` divided by the usual event rate. The retries come on top of the usual events.
+    /// `peak_retries_per_second` divided by the usual event rate.
     pub peak_load: f64,
     /// Maximum number of events that wait at the same time.
     pub waiting: f64,
-    /// List price for a million events that reach the target during the outage, in US dollars. The price covers the
-    /// events' retries and moves, and assumes that every batch is full.
+    /// List price of the retries and moves of a million events in the outage, in US dollars, if every batch is full.
     pub usd_per_million_events: f64,
-    /// Number of concurrent batches in the busiest minute. `MAXIMUM_CONCURRENCY` must be at least this number.
+    /// Number of concurrent batches in the busiest minute, the minimum for `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
     /// For each reason, the number of rehearsed events that were dead-lettered although they could have succeeded.
     pub dead_lettered: BTreeMap<&'static str, usize>,
 }
 
 impl Candidate {
-    /// Rehearses the outage with this many events. In the rehearsal, the handler hides every message, and may use as
-    /// many pollers as Lambda allows. The numbers of moves and pollers are computed afterwards from the goal's event
-    /// rate.
+    /// Rehearses the outage with this many events, every message hidden, and as many pollers as Lambda allows.
     ///
     /// # Errors
     ///
@@ -116,8 +113,7 @@ impl Candidate {
     }
 }
 
-/// Figures for the events that never succeed. In the steady state, such events are dead-lettered as fast as they
-/// arrive.
+/// Figures for the events that never succeed, in the steady state.
 #[derive(Default)]
 struct Never {
     /// Mean number of retries per event.
@@ -145,8 +141,7 @@ impl Never {
     }
 }
 
-/// Returns the total number of moves, and the number of moves per second in the busiest minute. A message that the
-/// handler has no room to hide is moved once for each 900 s of delay.
+/// Returns the total number of moves, and the number of moves per second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
@@ -163,7 +158,7 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The tolerance covers costs that arise only in the simulation: empty polls, and batches that are not quite full.
+    /// The tolerance covers empty polls and batches that are not quite full.
     #[test]
     fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {

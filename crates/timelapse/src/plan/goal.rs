@@ -1,4 +1,4 @@
-//! The goal of a plan: the outage to recover from, and the time allowed for the recovery.
+//! The goal of a plan, and the grid of settings that the plan compares.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,11 +8,10 @@ use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
 
-/// Accepted range for the durations in a goal: from a second, SQS's unit of time, to SQS's longest retention period.
+/// Accepted range for the durations in a goal, up to SQS's longest retention period.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Number of events rehearsed under each policy. A sample is enough, because events affect each other only in the
-/// queue.
+/// Number of events rehearsed under each policy.
 pub const REHEARSED: usize = 1_000;
 
 /// The outage to recover from, and the time allowed for the recovery.
@@ -23,16 +22,14 @@ pub struct Goal {
     /// Duration of the outage, during which every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]
     pub outage: Duration,
-    /// Number of events that reach the target per second; more than 0. During the outage, all of them fail.
+    /// Number of events that reach the target per second; more than 0.
     pub events_per_second: f64,
     /// Time allowed between the end of the outage and the delivery of 99 % of the outage's events; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
     /// Fraction of all events that fail on every invocation, even after the outage; from 0 to less than 1.
     pub never_succeed: f64,
-    /// Capacity of the target per minute, as a multiple of the usual event rate (0.1 to 1000). Invocations beyond the
-    /// capacity fail. `None` means that the capacity is unlimited. After the outage, the whole capacity is available
-    /// for retries of the events that can succeed.
+    /// Capacity of the target per minute, as a multiple of the usual event rate (0.1 to 1000); `None` if unlimited.
     pub capacity: Option<f64>,
 }
 
@@ -51,8 +48,7 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// Creates a scenario: the outage, followed by enough time to deliver or dead-letter every event under these
-    /// settings.
+    /// Creates a scenario: the outage, followed by enough time to deliver or dead-letter every event.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
         // A scenario's capacity is relative to the traffic of its own events. The traffic is spread over at least a
         // minute.
@@ -88,7 +84,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks every part of the goal. Fails with one error for each invalid part.
+    /// Checks every part of the goal; fails with one error for each invalid part.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -114,15 +110,13 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 /// Values of `BASE_BACKOFF` that a plan compares, in seconds. A longer base would delay events that fail outside an
 /// outage.
 const BASES: [u64; 3] = [1, 10, 60];
-/// Values of `MAX_BACKOFF` that a plan compares, in seconds. The last value is the longest possible.
+/// Values of `MAX_BACKOFF` that a plan compares, in seconds, up to the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// Values of `JITTER` that a plan compares. `none` is omitted: it bunches retries together, but a plan cannot show
-/// this effect, because its events arrive evenly.
+/// Values of `JITTER` that a plan compares. `none` would look good only because the plan's events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// Returns the settings to compare, ordered by `MAX_BACKOFF`, then `JITTER`, then `BASE_BACKOFF`. If the defaults are
-/// not among them, adds them at the front.
+/// Returns the settings to compare, with the defaults in front if the grid lacks them.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();

@@ -32,7 +32,7 @@ fn dead_lettering(reason: &'static str, events: usize) -> Candidate {
     Candidate { dead_lettered: BTreeMap::from([(reason, events)]), ..candidate(Some(10), 1, 1) }
 }
 
-/// Generates grids of candidate policies. Their figures are drawn from a small range, so that many of them are equal.
+/// Generates grids of candidate policies, many of them with equal figures.
 fn grids() -> impl Strategy<Value = Vec<Candidate>> {
     let figures = (proptest::option::weighted(0.9, 1..60u64), 1..9u64, 1..9u64);
     let any = (figures, 0..8usize, 1..1_100u64).prop_map(|((p99, retries, usd), dead_lettered, pollers)| {

@@ -8,11 +8,10 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Figures for events that keep failing at a steady rate: how many events are waiting (arrival rate × mean wait), and
-/// how many of their messages are hidden or delayed.
+/// Numbers of waiting events and of their messages, for events that keep failing at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
-    /// Number of events that arrive per second. All of them fail every time.
+    /// Number of events that arrive per second and fail every time.
     pub events_per_second: f64,
     /// Mean time from an event's first failure to its last retry, in seconds.
     pub mean_wait_seconds: f64,
@@ -21,28 +20,23 @@ pub struct InFlight {
     /// Number of messages that would be hidden, and so in flight, if the queue had no in-flight limit; at most about
     /// `HIDE_UP_TO`.
     pub in_flight: f64,
-    /// Maximum number of messages that can be hidden between two reads of the queue's message counts: twice
-    /// `HIDE_UP_TO`, or the number of waiting messages if that is smaller. Does not include the batch that each poller may
-    /// hold.
+    /// Maximum number of hidden messages between two counts: twice `HIDE_UP_TO`, or all that wait, if fewer. Excludes
+    /// the batches that pollers hold.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
     /// Seconds from the first failure until the in-flight limit is reached; `None` if the limit is never reached.
     pub full_after_seconds: Option<f64>,
-    /// Highest rate at which the in-flight limit is never reached, in events per second. `None` if no rate reaches the
-    /// limit.
+    /// Highest rate at which the in-flight limit is never reached, in events per second; `None` if no rate reaches it.
     pub highest_events_per_second: Option<f64>,
-    /// Rate and price of moves. To move a message, the handler replaces it with a delayed copy instead of hiding it.
+    /// Rate and price of moves.
     pub moves: Moves,
-    /// Number of concurrent batches, at least 2, if each batch is full and takes as long as in the default
-    /// [`Scenario`]. `MAXIMUM_CONCURRENCY` must not be lower than this. Lambda allows up to 1,000.
+    /// Lowest `MAXIMUM_CONCURRENCY` that suffices if each batch is full; may exceed the 1,000 that Lambda allows.
     pub pollers: u64,
 }
 
 impl Schedule {
-    /// Estimates how many messages are in flight or delayed when events arrive at this rate and fail every time. By
-    /// Little's law, the number of waiting events is L = λ · W. Up to `HIDE_UP_TO` of their messages are hidden. The
-    /// others are delayed, and the number of delayed messages is not limited.
+    /// By Little's law, estimates the messages in flight or delayed if events arrive at this rate and fail every time.
     ///
     /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit.
     ///
@@ -86,8 +80,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time `t`, in seconds, at which the mean of min(`t`, wait) over the waits of all events reaches
-    /// `seconds`; `None` if it never does. Between two successive waits, the mean is a linear function of `t`.
+    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) over all waits reaches `seconds`; `None` if it
+    /// never does.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -102,11 +96,9 @@ impl Schedule {
     }
 }
 
-/// Rate and price of moves in the steady state, when events are dead-lettered as fast as they arrive.
+/// Rate and price of moves in the steady state.
 ///
-/// The figures are an upper bound. Without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. Hiding a message
-/// saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The handler
-/// hides the messages with long waits first, so hiding saves little more than that.
+/// The figures are an upper bound: each hidden message saves at least one move for each 900 s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
     /// Number of events that wait as delayed messages.
@@ -134,7 +126,7 @@ impl Moves {
 }
 
 /// Returns the number of concurrent batches that these retries and moves need, at least 2. Each retry's message is
-/// received twice: on arrival and when due. Each move adds one receive.
+/// received twice: on arrival and when due.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

@@ -14,8 +14,7 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};
 
-/// Time after which Lambda ends an idle handler environment. AWS documents neither this time nor the age at which
-/// Lambda replaces an environment, so both are assumptions.
+/// Time after which Lambda ends an idle handler environment: an assumption, like `LIFE`, because AWS documents neither.
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
@@ -28,12 +27,11 @@ pub(crate) struct Polled {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
-    /// Start of the batch on the handler's clock. A fault may make this clock wrong.
+    /// Start of the batch on the handler's clock, which a fault may make wrong.
     pub(crate) clock: Timestamp,
     /// The Lambda event with complete messages, before faults remove fields.
     pub(crate) event: BatchEvent,
-    /// The Lambda event from which a fault has removed fields. The handler gets it instead of the complete event.
-    /// `None` if no fault has removed fields.
+    /// The Lambda event that the handler gets if a fault has removed fields from it; otherwise `None`.
     pub(crate) struck: Option<BatchEvent>,
     /// The messages of the batch, in the same order as the records of the Lambda event.
     pub(crate) messages: Vec<Polled>,
@@ -42,8 +40,8 @@ pub(crate) struct Batch {
     pub(crate) death: Option<Death>,
 }
 
-/// A planned crash of the handler, caused by a fault. The handler crashes after `calls` calls, or as soon as [it has
-/// moved messages](Fault::HandlerDiedAfterMove).
+/// A planned crash of the handler: after `calls` calls, or as soon as [it has moved
+/// messages](Fault::HandlerDiedAfterMove).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
     pub(crate) fault: Fault,
@@ -90,8 +88,7 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The crash of the handler in this batch, if a fault causes one. Its `calls` is the number of calls left until the
-    /// crash.
+    /// The planned crash in this batch, with the number of calls left until then.
     pub(crate) death: Option<Death>,
 }
 
@@ -119,10 +116,9 @@ pub(crate) struct SimulatedEnvironment {
 
 #[derive(Debug)]
 pub(crate) struct Environments {
-    /// The idle environments. The most recently used one is last.
+    /// The idle environments, most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// For each set of policies, the time from which Lambda uses it, and the environment to copy new environments
-    /// from. The latest set comes last.
+    /// For each set of policies, its start time and an environment to copy, latest last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -143,8 +139,7 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Takes an idle environment for the next batch, or starts one. Once the function's environment variables have
-    /// changed, no older environment is reused.
+    /// Takes an idle environment with the current policies for the next batch, or starts one.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.current(now);
         let lives = |it: &SimulatedEnvironment| {
@@ -165,7 +160,7 @@ impl Environments {
         self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default()
     }
 
-    /// Makes an environment available for a later batch. Not called for an environment that crashed.
+    /// Makes an environment available for a later batch.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

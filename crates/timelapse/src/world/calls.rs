@@ -1,5 +1,4 @@
-//! The handler's calls to AWS. Each call is counted, passed to the oracle and exposed to faults. If a fault loses the
-//! response to a call, the call is still performed.
+//! The handler's calls to AWS: each call is counted, passed to the oracle and exposed to faults.
 
 use std::time::Duration;
 
@@ -162,7 +161,7 @@ impl Service for World {
 }
 
 impl World {
-    /// Returns an error with this code and message if the fault strikes. An empty code means that AWS did not respond.
+    /// Returns an error with this code and message if the fault strikes; an empty code means no response from AWS.
     fn refuse(
         &mut self,
         fault: Fault,
@@ -193,8 +192,7 @@ impl World {
         Ok(())
     }
 
-    /// Chooses at random the entries that SQS refuses in a batch call. Returns one value for each entry: true if the
-    /// entry is refused.
+    /// Returns true for each entry of a batch call that SQS refuses, chosen at random.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];
@@ -230,7 +228,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Lets faults truncate or remove the message attribute of a moved message. Returns true if a fault strikes.
+    /// Lets faults truncate or remove the message attribute of a moved message; returns true if one strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as a different failure, with a different
         // key.
@@ -247,8 +245,7 @@ impl World {
         true
     }
 
-    /// Processes the handler's report on a batch, and corrects the number of log lines, because all messages that were
-    /// only moved again share one line.
+    /// Processes the handler's report on a batch, and counts one log line for all messages that were only moved again.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.operated.log(report, self.now);
         let mut quiet = 0;

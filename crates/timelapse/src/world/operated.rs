@@ -13,10 +13,9 @@ use crate::operators::OperatedDeployment;
 
 #[derive(Debug, Default)]
 pub(super) struct Operated {
-    /// Each value of the pauses parameter, with the time at which it was written. The latest is last.
+    /// Each value of the pauses parameter with its time of writing, latest last.
     texts: Vec<(Timestamp, String)>,
-    /// The handler's log lines that operators have not read yet, each with the time when it was written. `None` while
-    /// no operator reads the log.
+    /// Log lines that operators have not read yet, each with its time; `None` while no operator reads the log.
     lines: Option<Vec<(Timestamp, String)>>,
 }
 

@@ -115,8 +115,7 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Decides at random whether and how the handler crashes. The fault is counted only once the handler actually
-    /// crashes.
+    /// Decides at random whether and how the handler crashes.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
@@ -142,8 +141,7 @@ impl World {
         None
     }
 
-    /// Removes a field from messages that are chosen at random. Returns the indexes of these messages, which the
-    /// handler cannot parse.
+    /// Removes a field from randomly chosen messages, and returns the indexes of those messages.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();

@@ -1,4 +1,4 @@
-//! Simulated runs with every kind of fault. Every invariant must hold.
+//! Simulated runs with every kind of fault.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the handler's steps of one kind, such as `defer`. `failed` counts those that failed even after retries.
+/// Numbers of the handler's steps of one kind: all of them, and those that failed even after retries.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -120,8 +120,7 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// If a message's retention period ends while a slow handler works on the message, the handler may still settle it.
-/// Without an exception for this case in `Oracle::removed`, the run would break an invariant with every seed.
+/// A message whose retention period ends during its batch may still be settled, as `Oracle::removed` allows.
 #[test]
 fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {
@@ -189,8 +188,7 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// After a lost response or a crash, the handler waits at least an hour before it repeats a call. So a fault that
-/// lasts an hour must not cause many more duplicates than one that lasts half an hour.
+/// The handler repeats a call only after an hour, so a fault that lasts an hour hardly multiplies events.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
@@ -309,8 +307,7 @@ fn events_whose_retention_ends_are_counted_as_expired() {
     assert_eq!(summary.delivered + expired, 60);
 }
 
-/// The policy allows the function that the scenario treats as unlisted. This breaks an invariant although there is no
-/// bug.
+/// The policy allows the function that the scenario treats as unlisted, which breaks an invariant without a bug.
 #[test]
 fn violation_has_seed_history_and_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];

@@ -1,4 +1,4 @@
-//! Tests of whole simulated runs. Each run checks every invariant, and some tests also check the results.
+//! Tests of whole simulated runs, each of which checks every invariant.
 
 mod chaos;
 mod figures;
@@ -41,8 +41,7 @@ fn policies(settings: Settings) -> Policies {
     Policy::new(settings).expect("a valid policy").into()
 }
 
-/// Simulates a scenario with these settings, and returns the summary. If the run breaks an invariant, the test fails
-/// with a full report.
+/// Simulates a scenario with these settings, and returns the summary.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
     run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }

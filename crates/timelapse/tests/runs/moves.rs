@@ -1,4 +1,4 @@
-//! Simulated runs in which the handler moves messages: it sends them again with a delay instead of hiding them.
+//! Simulated runs in which the handler moves messages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,8 +49,7 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Each of the two handler environments hides as many messages as it is allowed to, even between two reads of the
-/// queue's message counts.
+/// Each of the two handler environments hides as many messages as it may, even between two counts of the queue.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

@@ -49,9 +49,8 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Returns a scenario in which an operator pauses and resumes the target 200 times, at intervals of `apart`, although
-/// the pauses parameter has room for only 30 pauses. Then, the operator pauses every function and makes seven retry
-/// requests. Also returns the time when these last edits begin.
+/// Returns a scenario with 200 pauses at intervals of `apart`, far more than the parameter can hold. Also returns the
+/// time when its last edits begin.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {
@@ -83,8 +82,7 @@ fn forgotten_pause_counts_toward_an_events_age() {
     assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
-/// After a pause, every event is retried within the spread period, or when the handler next checks its message if
-/// that is later. No minute has more than three times the average number of retries.
+/// After a pause, no minute has more than three times the average number of retries.
 #[test]
 fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -152,7 +150,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// Paused time does not count toward `MAX_AGE`. If it did, most events would be too old by the end of the pause.
+/// If paused time counted toward `MAX_AGE`, most events would be too old by the end of the pause.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

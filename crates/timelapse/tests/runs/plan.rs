@@ -11,8 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// Returns a goal with a very long recovery time. A plan for it compares only two kinds of policy: the default
-/// policy, and those with the longest possible `MAX_BACKOFF`.
+/// Returns a goal with so much time that its plan compares only the default policy and those with the longest
+/// `MAX_BACKOFF`.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),
@@ -83,8 +83,7 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row of docs/plan.md. This test recomputes only three rows for the default policy,
-/// which are quick to compute.
+/// Recomputes only the page's three rows for the default policy.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

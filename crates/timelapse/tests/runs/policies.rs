@@ -1,4 +1,4 @@
-//! Simulated runs with several functions, each under its own policy. In some, the policies change while events wait.
+//! Simulated runs in which each function has its own policy, or the policies change.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Computes the rows of the tables in docs/plan.md that compare the default policy with others.
-//! `examples/policy_table.rs` prints the rows.
+//! Computes the rows of docs/plan.md that compare policies, which `examples/policy_table.rs` prints.
 
 use std::time::Duration;
 
@@ -12,18 +11,17 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// Number of events per second. At this rate, the handler moves messages, and the event source mapping needs more
-/// pollers than it has by default.
+/// Number of events per second: enough for the handler to move messages and to need more pollers than by default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
-/// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy. All policies have full jitter.
+/// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy, all with full jitter.
 pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("**10 s to 1 h**, the default", [10, 3_600, 1_000]),
     ("10 s to 2 h", [10, 7_200, 1_000]),
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage with at least one event a minute. With fewer events, the figures for the busiest minute would be random.
+/// An outage with at least one event a minute; with fewer, the figures for the busiest minute would be random.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,
@@ -94,7 +92,7 @@ pub(crate) mod quiet {
     use super::*;
 
     const EVENTS: usize = 15;
-    /// Number of runs. Together, they have a thousand events.
+    /// Number of runs; together, they have a thousand events.
     const RUNS: u64 = 67;
     pub(crate) const COLUMNS: &str =
         "| policy | p50, min | p99, min | retries an event | busiest minute, retries |";

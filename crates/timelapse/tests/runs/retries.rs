@@ -19,8 +19,8 @@ fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
 
-/// For each event, records when its first retry at or after `moment` was made. Also counts all retries that came early
-/// because of an operator's request.
+/// Records when each event's first retry after `moment` was made, and counts the retries that came early because of a
+/// request.
 struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,
@@ -54,8 +54,8 @@ impl Watcher for Receives {
     }
 }
 
-/// If `comeback retry --within 5m` is run after a fix, every delayed event is retried within 20 minutes of the fix: the
-/// handler sees each delayed message at least every 15 minutes, and the retries are spread over 5 minutes.
+/// After `comeback retry --within 5m`, every delayed event is retried within 20 minutes: 15 until its next check, and 5
+/// for the spread.
 #[test]
 fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     (1..=3u64).into_par_iter().for_each(|seed| {
@@ -75,9 +75,7 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// The 1,000 handler environments each read the pauses parameter only every 375 s. Even so, a request to retry within
-/// a second reaches every event: each hidden message is checked when its visibility timeout ends, up to 12 hours
-/// later.
+/// A retry request reaches every event, although each of 1,000 environments reads the pauses only every 375 s.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =
@@ -95,9 +93,7 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// The function is paused until the last day of SQS's retention period, and its events wait half a day at a time. If
-/// SQS refuses to hide a message, the message comes back after 1,230 s. Even if SQS always refuses, no message may
-/// reach SQS's maximum of 1,000 receives.
+/// Even if SQS always refuses to hide messages, those held for almost 14 days are received fewer than 1,000 times.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {

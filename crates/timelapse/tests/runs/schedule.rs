@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// An independent Python script computes from the backoff formula that 18.2 backoffs fit into `MAX_AGE` on average.
-/// If at least 2 minutes are left after them, the next backoff is shortened, which adds one last retry.
+/// A separate Python script computes that 18.2 backoffs fit into `MAX_AGE` on average. If at least 2 minutes are left,
+/// a shortened backoff follows.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
@@ -26,7 +26,7 @@ fn twelve_hour_backoffs_make_about_19_retries() {
     assert_eq!(schedule.dead_lettered.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
-/// The one-hour cap is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
+/// On average, the one-hour cap is reached after 43 minutes, and later retries are half an hour apart.
 #[test]
 fn the_default_policy_makes_about_56_retries() {
     let schedule = schedule(Settings::default(), 1, 2_000);

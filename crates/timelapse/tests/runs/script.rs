@@ -30,12 +30,12 @@ impl Script {
         self
     }
 
-    /// Adds two edits: a pause begins at `at`, and an operator ends it after `length`.
+    /// Adds a pause at `at` that an operator ends after `length`.
     pub(super) fn paused(self, at: Duration, length: Duration, spread: Duration) -> Self {
         self.opened(PauseTarget::All, at, None, spread).resumed(PauseTarget::All, at + length, spread)
     }
 
-    /// Adds an edit that opens a pause at `at`. The pause ends at `until`; if that is `None`, it stays open.
+    /// Adds an edit that opens a pause from `at` to `until`, or without an end.
     pub(super) fn opened(
         self,
         target: PauseTarget,
@@ -59,7 +59,7 @@ impl Script {
         })
     }
 
-    /// Adds an edit at `at` that requests a retry of every waiting event. The retries are spread over `within`.
+    /// Adds an edit at `at` that requests a retry of every waiting event, spread over `within`.
     pub(super) fn retried(self, at: Duration, within: Duration) -> Self {
         self.with(at, move |pauses, policies| {
             pauses.with_request(&request(RequestKind::Retry, at, within, None, policies))
@@ -121,7 +121,7 @@ impl Script {
         if rng.random_bool(0.25) { self.withdrawn(made + after, made) } else { self }
     }
 
-    /// Returns operators who make the script's edits. `None` if the script has no edits.
+    /// Returns operators who make the script's edits; `None` if it has none.
     pub(super) fn operators(self) -> Option<MakeOperators> {
         let make = move |script: &Self, policies: &Policies| writing(script.texts(policies));
         (!self.edits.is_empty()).then(|| MakeOperators::new(move |run| make(&self, &run.policies()).of(run)))

@@ -7,8 +7,8 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use comeback_timelapse::{MakeOperators, OperatedDeployment, Operators, START};
 
-/// Returns operators who write the values in `texts` to the pauses parameter. Each value comes with its time since the
-/// run's start, earliest first.
+/// Returns operators who write each value of `texts` to the pauses parameter at its time after the run's start, in
+/// order.
 pub(super) fn writing(texts: Vec<(Duration, String)>) -> MakeOperators {
     MakeOperators::new(move |deployment| {
         Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })

@@ -77,9 +77,7 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// Returns a result for each moved message. The error is `Unanswered` if SQS may have accepted the message's copy, for
-/// example because SQS did not respond. In every other case, for example if a request could not be built or signed, the
-/// error is `NotSent`.
+/// Returns a result for each moved message; `Unanswered` means that SQS may have accepted the copy.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
@@ -115,9 +113,8 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS then refuses the entry with a code that says
-/// nothing about size, or refuses the whole call. After such a refusal, `delivery` splits the call until each part
-/// contains one message, so the final error is about this message alone.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. `delivery` splits a refused call, so the final
+/// error is about this message alone.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
@@ -130,7 +127,7 @@ pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// Describes a failure to read the pauses. The error's message is safe to log: the request contains nothing from an
+/// Describes a failure to read the pauses. Its message is safe to log, because the request contains nothing from an
 /// event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
@@ -141,8 +138,7 @@ pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, which could reveal a payload in the log. The message
-/// quotes nothing if the service refused the request before parsing it, or did not respond.
+/// Returns true if an error's message may quote the request, which could reveal a payload in the log.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -170,9 +166,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Converts an error from an `Invoke` call into a failure. The failure is final only if repeating the call can never
-/// help. An error code in the response means that Lambda rejected the call. Without one, or with status 504, Lambda
-/// may have accepted the call, unless the error proves that nothing was sent.
+/// Converts an error from an `Invoke` call into a failure. Without an error code, or with status 504, Lambda may have
+/// accepted the call.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());
@@ -211,8 +206,7 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
-/// Returns true if the request was certainly not sent: it could not be built or signed, or no connection could be
-/// opened.
+/// Returns true if the request was certainly not sent.
 fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
     let is_connect =
         |error: &(dyn Error + 'static)| error.downcast_ref::<HttpError>().is_some_and(HttpError::is_connect);

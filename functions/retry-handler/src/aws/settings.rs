@@ -13,14 +13,12 @@ use super::transport::TrustedFile;
 /// Services that the handler calls, as named in environment variables.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// Variables for credentials. Lambda sets the access key. SnapStart and containers set one of the other two, to the
-/// URL that provides the credentials. Every SDK prefers these variables to a profile.
+/// Variables for credentials, which every SDK prefers to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// Settings for the AWS SDK. Shared configuration files are ignored. Credentials come only from environment variables,
-/// or from an endpoint whose URL an environment variable gives.
+/// Settings for the AWS SDK, from environment variables instead of shared configuration files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -44,7 +42,7 @@ impl LoadServiceConfig for Endpoints {
 }
 
 impl SdkSettings {
-    /// Reads the settings from environment variables. An empty variable counts as unset.
+    /// Reads the settings from environment variables; an empty variable counts as unset.
     ///
     /// # Errors
     ///
@@ -85,8 +83,7 @@ impl SdkSettings {
         })
     }
 
-    /// Returns the SDK's configuration. The SDK reads the credentials before its first call: from the variables that
-    /// Lambda sets or, with SnapStart, from an endpoint whose URL Lambda puts in a variable.
+    /// Returns the SDK's configuration, with credentials from variables or, with SnapStart, from an endpoint.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

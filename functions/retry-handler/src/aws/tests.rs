@@ -50,14 +50,14 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Builds clients that get the same response to every request. Also returns the requests that the clients send.
+/// Builds clients that get the same response to every request, and returns the requests that they send.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Builds clients that get their responses from `answer`, which receives the name of the API operation. Also returns
-/// the requests that the clients send.
+/// Builds clients that get their responses from `answer`, by the name of the API operation, and returns the requests
+/// that they send.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {
@@ -306,8 +306,7 @@ async fn copies_keep_the_senders_attributes() {
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
 }
 
-/// The engine counts a dead-letter's bytes to make the dead-letter fit into a message, and `delivery` counts them
-/// again. Both must use the same limit and formula.
+/// The engine and `delivery` both count a dead-letter's bytes, and must use the same limit and formula.
 #[tokio::test(start_paused = true)]
 async fn dead_letter_limit_is_exact() {
     let (aws, requests) = answering(200, "", &done(0..1));

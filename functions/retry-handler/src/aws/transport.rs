@@ -1,6 +1,5 @@
-//! The HTTP client that the handler's SDK clients share: its connections, timeouts and trusted certificate authorities.
-//! It uses HTTP/1.1, which every service accepts. The SDK's own client also supports HTTP/2, but it accepts trusted
-//! certificates only as PEM, and parses each of them at startup.
+//! The HTTP client that the handler's SDK clients share. The SDK's own client accepts trusted certificates only as PEM,
+//! and parses each of them at startup.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,12 +34,11 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// Longest time that a connection may be idle and still be reused. After a longer time, the other end may have closed
-/// the connection while Lambda kept the process frozen. An `Invoke` on a closed connection would count as unanswered.
+/// Longest time that a connection may be idle and still be reused. The other end may close it while Lambda keeps the
+/// process frozen.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a response's body. AWS sends the handler no response over 100 KiB. A response that exceeds the
-/// maximum comes from something in between, such as a proxy, and could exhaust the handler's memory.
+/// Maximum size of a response's body; AWS sends the handler no response over 100 KiB.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -77,8 +75,7 @@ impl SmithyConnector for Connections {
     }
 }
 
-/// Describes the connection that a request used. The SDK uses this to close the connection after a response that calls
-/// for a retry. `None` if the request did not get a connection.
+/// Describes a request's connection, so that the SDK can close it before a retry; `None` if there was none.
 fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     used.connection_metadata().as_ref()?;
     let used = used.clone();
@@ -156,7 +153,7 @@ pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
 }
 
-/// Returns the certificate authorities to trust: those in the files, or Mozilla's built-in list if there are no files.
+/// Returns the certificate authorities to trust: those in the files or, without files, Mozilla's built-in list.
 ///
 /// # Errors
 ///

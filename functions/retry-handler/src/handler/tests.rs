@@ -92,7 +92,7 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
-/// Nine messages are due, and their `Invoke` calls are never answered. The tenth message can only be dead-lettered.
+/// Nine messages wait for `Invoke` calls that are never answered, and the tenth can only be dead-lettered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
@@ -117,7 +117,7 @@ async fn unanswered_invokes_block_nothing_else() {
     }
 }
 
-/// Any error type can be sent as an attribute of the dead-letter. `make conformance` checks this test's requests.
+/// `make conformance` checks this test's requests.
 #[tokio::test(start_paused = true)]
 async fn any_error_type_is_sent_as_attribute() {
     let (handler, requests) = handler(None);
@@ -139,8 +139,7 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// Uses the real clock and a message that is due. If the clock were paused, or an earlier call had to wait, the test
-/// would pass even if the handler checked the deadline too late.
+/// The real clock and a due message make the test fail if the handler checks the deadline too late.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
@@ -151,7 +150,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// `cargo lambda watch` sends the first of these implausible deadlines: ten minutes after the epoch.
+/// `cargo lambda watch` sends the first of these deadlines, ten minutes after the epoch.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -309,8 +308,6 @@ async fn unreadable_messages_are_logged_first() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A message is due while its function is paused, or while the pauses are unknown. One log line says that the message
-/// is kept, and why.
 #[tokio::test(start_paused = true)]
 async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
@@ -339,8 +336,7 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Returns the log lines and the dead-letter details about a message with this body. The message is handled twice: by a
-/// handler that moves waiting messages, and by one that hides them and counts the messages in flight.
+/// Returns the log lines and dead-letter details about a message, from a handler that moves it and one that hides it.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

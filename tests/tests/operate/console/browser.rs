@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 pub(crate) const WIDE: Look = Look { width: 1_280, dark: false };
 
-/// A running `comeback ui`. It ends when this value is dropped.
+/// A running `comeback ui`, which ends when this value is dropped.
 pub(crate) struct Running {
     server: Background,
-    /// Working folder of the console. The console writes its files there.
+    /// The console's working folder, where it writes its files.
     pub(crate) folder: PathBuf,
     port: u16,
 }
@@ -64,8 +64,7 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// JavaScript that finds an element by its text or label, in the main part of the page, in the navigation or in
-/// the demo bar.
+/// JavaScript that finds an element by its text or label.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));
@@ -123,8 +122,7 @@ impl Browser {
         text.as_str().expect("a string").to_owned()
     }
 
-    /// Waits until `is_it` accepts the text of the page's main part, and returns the text. The page refreshes itself in
-    /// the meantime.
+    /// Waits until `is_it` accepts the text of the page's main part, and returns the text.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
             let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;
@@ -133,7 +131,7 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits until `text` appears anywhere on the page. The page may come from another origin.
+    /// Waits until `text` appears anywhere on the page, even a page from another origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
@@ -153,7 +151,7 @@ impl Browser {
         ));
     }
 
-    /// Clicks the link or button with this text as soon as it appears. Does not wait for the next page.
+    /// Clicks the link or button with this text as soon as it appears, and does not wait for the next page.
     pub(crate) async fn press(&mut self, name: &str) {
         // The mark lets `arrives` tell the next page from this one. The script that clicks also sets the mark, because
         // the page of a completed change reloads itself.
@@ -170,7 +168,7 @@ impl Browser {
         self.arrives(name).await;
     }
 
-    /// Waits until the next page has loaded. The current page must have been marked with `window.isBefore`.
+    /// Waits until a page loads in place of the current one, which must have been marked with `window.isBefore`.
     pub(crate) async fn arrives(&mut self, by: &str) {
         let is_there = "!window.isBefore && document.readyState === 'complete'";
         let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());
@@ -178,7 +176,7 @@ impl Browser {
         self.assert_quiet();
     }
 
-    /// Presses these keys one after another. Each is a character, or a name such as `Enter`.
+    /// Presses these keys one after another: characters, or names such as `Enter`.
     pub(crate) fn keys(&mut self, keys: &[&str]) {
         for key in keys {
             let is_character = key.chars().count() == 1;

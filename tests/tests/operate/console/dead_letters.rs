@@ -88,7 +88,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
 }
 
-/// Uploads a file that contains no dead-letters. The console must refuse it and delete the upload.
+/// Asserts that the console refuses and deletes an upload without dead-letters.
 async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     let other = scratch("console-other").join("other.jsonl");
@@ -99,7 +99,7 @@ async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     assert!(!has_imports(folder), "the upload stays");
 }
 
-/// Exports the remaining dead-letter. The downloaded file must equal the file that the console wrote to `folder`.
+/// Exports the remaining dead-letter, and compares the download with the console's file in `folder`.
 async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     browser.follow("Scan").await;

@@ -61,8 +61,7 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// Three dead-letters. The first has hostile text everywhere, including in a payload of half a megabyte. The second is
-/// an event that the handler could not parse. The third belongs to a function whose name is markup.
+/// Three dead-letters: full of hostile text, not parsable by the handler, and with markup as the function's name.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({

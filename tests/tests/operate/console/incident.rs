@@ -1,5 +1,4 @@
-//! Works through the incident in docs/console.md, once with the mouse and once with the keyboard. The tests run in the
-//! demonstration, which needs neither an AWS account nor MiniStack.
+//! Works through the incident of docs/console.md in the demonstration, by mouse and by keyboard.
 
 use serde_json::json;
 
@@ -11,8 +10,7 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 /// Part of the title above the list of waiting events.
 const EVENTS: &str = "the first due first";
 
-/// In the console, pauses one of the failing functions, fixes all of them, resumes the paused one, and then retries
-/// waiting events and redrives dead-letters until none are left.
+/// Fixes the failing functions, one of them paused, and then retries and redrives events until none are left.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
@@ -86,8 +84,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// Handles the incident with the keyboard alone (shortcuts, Tab and Enter): pauses a function from the first page, and
-/// opens the plan for retrying one event.
+/// Pauses a function and opens the plan for retrying one event, with the keyboard alone.
 pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     let running = Running::start_demonstration("keyboard").await;
     let mut browser = Browser::signed_in(&running, "keyboard").await;
@@ -127,8 +124,7 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     browser.sees("the plan of one event", |text| text.contains("The plan") && text.contains("--key")).await;
 }
 
-/// Asserts that a browser in a time zone nine hours ahead of UTC shows local times, with UTC in the title attribute. If
-/// the page's script does not run, the browser must show UTC.
+/// Asserts that times are local, with UTC in the title attribute; without the page's script, they must be UTC.
 async fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = async |browser: &mut Browser| {
@@ -203,8 +199,7 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot make the same change twice. The tabs change `emails`, because the caller still needs
-/// `orders` to be paused.
+/// Asserts that two tabs cannot make the same change twice. The caller still needs `orders` to be paused.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();

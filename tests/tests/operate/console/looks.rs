@@ -1,5 +1,4 @@
-//! Tests how the console's pages look in the demonstration. axe-core checks each page in a wide viewport with the light
-//! theme and in a narrow one with the dark theme. The pictures in README.md and docs/console.md must be up to date.
+//! Tests how the console's pages look in the demonstration, with axe-core and the pictures in the documentation.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
@@ -66,8 +65,7 @@ fn pages_of(browser: &mut Browser) -> Vec<String> {
     links.as_array().expect("a list").iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
 }
 
-/// Asserts that axe-core finds no violations and that the page fits in the viewport, both in a wide viewport with the
-/// light theme and in a narrow one with the dark theme.
+/// Asserts that the page fits and passes axe-core, in a wide light viewport and in a narrow dark one.
 fn looks_well(browser: &mut Browser, page: &str) {
     for look in [WIDE, Look { width: NARROW, dark: true }] {
         browser.chromium.look(look);
@@ -81,8 +79,7 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Asserts that `docs/NAME.png` shows this page: its headings, labels and buttons must have the same words as when the
-/// picture was taken. Everything else differs from run to run.
+/// Asserts that the headings, labels and buttons in `docs/NAME.png` have the same words as this page.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

@@ -1,5 +1,4 @@
-//! Tests that pages from other origins, opened in a signed-in browser, cannot change anything. The tests of
-//! `comeback-console` send requests that no browser would send.
+//! Tests that pages from other origins, opened in a signed-in browser, cannot change anything.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -32,9 +31,7 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Submits the form with the browser's cookie three times: from a page on another port of this machine, from a
-/// sandboxed page (which has no origin), and from a page of the console, but without the form secret. The console must
-/// refuse all three.
+/// Asserts that the console refuses forms from another port, from a sandboxed page, and without the form secret.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {

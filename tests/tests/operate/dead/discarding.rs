@@ -49,8 +49,7 @@ pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world
     ctrl_c(ministack, &stack, &operator("dead redrive")).await;
 }
 
-/// Runs each command with only the permissions for another command. Each command must exit with code 1 and name the
-/// first missing permission.
+/// Asserts that each command, with another command's permissions, exits with 1 and names the first missing permission.
 fn denials(import: &Operator, list: &Operator, folder: &Path) {
     let export = folder.join("denied.jsonl");
     let imported = folder.join("again.jsonl");
@@ -69,8 +68,7 @@ fn denials(import: &Operator, list: &Operator, folder: &Path) {
     }
 }
 
-/// Interrupts a redrive. Before it ends, it must finish sending the dead-letters that it has begun to send, and make
-/// all others visible again.
+/// Asserts that an interrupted redrive finishes the dead-letters in progress, and makes all others visible again.
 async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let process = scratch("ctrl-c").join("process");
     let shell = redrive.shell().clone().with("PROCESS", &process);

@@ -4,7 +4,7 @@ pub(super) struct Fault {
     pub(super) plant: &'static str,
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
-    /// Text that the finding must contain. It may begin with the name of the finding's subject.
+    /// Text that the finding must contain, which may begin with its subject's name.
     pub(super) found: &'static str,
     pub(super) undo: Undo,
 }
@@ -14,8 +14,7 @@ pub(super) enum Undo {
     Fix,
     /// The fault is fixed by the command that `doctor` suggests, followed by this script.
     FixAnd(&'static str),
-    /// The fault is fixed by this script. The command that `doctor` suggests cannot be run as it is, because it
-    /// contains a placeholder.
+    /// The fault is fixed by this script, because the command that `doctor` suggests contains a placeholder.
     By(&'static str),
 }
 

@@ -1,6 +1,7 @@
-//! Contracts for an event source mapping with `ReportBatchItemFailures`, and for the invocation records of failed
-//! asynchronous invocations. Sources in the AWS Lambda Developer Guide: "Using Lambda with Amazon SQS", "Reporting
-//! batch item failures" and "Retaining records of asynchronous invocations".
+//! Contracts for an event source mapping with `ReportBatchItemFailures`, and for the records of failed invocations.
+//!
+//! Sources in the AWS Lambda Developer Guide: "Using Lambda with Amazon SQS", "Reporting batch item failures" and
+//! "Retaining records of asynchronous invocations".
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Contracts for SQS: tests that a queue behaves as AWS documents. Sources: the SQS API Reference for each call, and
-//! the SQS Developer Guide on visibility timeouts and message timers.
+//! Contracts for the behaviour of a queue in SQS.
+//!
+//! Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts and message timers.
 
 use comeback_timelapse::{Attributes, Depth};
 
@@ -150,7 +151,7 @@ pub(crate) async fn visible_message_cannot_be_hidden(stand: &impl Stand) {
     assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
 }
 
-/// The copy that the handler sends when it moves a message. Its message attribute holds JSON.
+/// The copy that the handler sends when it moves a message, with JSON in its message attribute.
 pub(crate) fn moved(delay: u64) -> Delayed {
     Delayed {
         body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",

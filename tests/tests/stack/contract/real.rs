@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A queue in MiniStack, used over HTTP. Its mapping and function are created when a contract first needs a delivery.
+/// A queue in MiniStack, which gets a mapping and a function when a contract first needs a delivery.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,
     name: &'static str,

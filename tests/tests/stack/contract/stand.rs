@@ -1,5 +1,4 @@
-//! The setups that the contracts are checked on. Each has a retry queue. A *stand* also has an event source mapping.
-//! MiniStack and the model that simulations use are stands. The queue that the engine's tests use is not.
+//! The implementations that the contracts are checked on. One with an event source mapping is called a *stand*.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::engine;
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// The operations that the contracts use on a retry queue. The queue is in MiniStack or in a model of SQS.
+/// The operations that the contracts use on a retry queue.
 pub(crate) trait Queue {
     /// Returns true if this implementation of SQS is known to differ from AWS's in this way.
     fn differs(&self, difference: Difference) -> bool;
@@ -26,28 +25,25 @@ pub(crate) trait Queue {
     /// Waits until a message is visible, and receives it.
     async fn next(&self) -> Record;
 
-    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each timeout that is
-    /// accepted.
+    /// Sets messages' visibility timeouts, in seconds, with one batch call, and returns true for each accepted one.
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
 
-    /// Deletes a message. Returns true if the queue reports success.
+    /// Deletes a message, and returns true if the queue reports success.
     async fn delete(&self, handle: &str) -> bool;
 
     /// Number of messages in the queue, visible or not.
     async fn held(&self) -> usize;
 }
 
-/// A retry queue and its event source mapping. Unlike a plain [`Queue`], it supports message delays and attributes.
+/// A retry queue and its event source mapping, with support for message delays and attributes.
 pub(crate) trait Stand: Queue {
-    /// Sends a message with attributes and a delay. Returns its id, or `None` if the queue refuses it.
+    /// Sends a message with attributes and a delay, and returns its id, or `None` if the queue refuses it.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
 
-    /// Sends several messages in one batch call. Returns the id of each message, or `None` for a message that the queue
-    /// refuses.
+    /// Sends messages in one batch call, and returns the id of each, or `None` if the queue refuses it.
     async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
 
-    /// Asynchronously invokes a function that fails. Lambda's own retries are turned off for the function, and the
-    /// queue is its on-failure destination.
+    /// Asynchronously invokes a function that fails; its failures go to the queue, without Lambda's own retries.
     async fn fail(&self, payload: &str);
 
     fn attributes(&self, receipt_handle: &str) -> Attributes;
@@ -74,43 +70,40 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Known differences between MiniStack 1.5.33 and AWS. The contracts assert that each difference exists, so a contract
-/// fails once MiniStack fixes a difference. The difference's variant can then be removed.
+/// Known differences between MiniStack 1.5.33 and AWS, each asserted by the contracts until MiniStack fixes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// MiniStack can hide a message for more than 12 hours, because it does not check visibility timeouts. AWS returns
-    /// `InvalidParameterValue`.
+    /// MiniStack can hide a message for more than 12 hours, which AWS refuses with `InvalidParameterValue`.
     HidesOverTwelveHours,
-    /// MiniStack can hide a message that has become visible again, because it checks only that the receipt handle
-    /// exists. AWS documents the error `MessageNotInflight`, but some users report that the call succeeds without any
-    /// effect. The simulations' [`Model`] returns the error.
+    /// MiniStack can hide a message that has become visible again.
+    ///
+    /// AWS documents the error `MessageNotInflight`, but some users report that the call succeeds without any effect.
+    /// The simulations' [`Model`] returns the error.
     HidesWhatIsVisible,
-    /// MiniStack can delay a message for more than 15 minutes, because it checks only a queue's default delay. AWS
-    /// returns `InvalidParameterValue`.
+    /// MiniStack can delay a message for more than 15 minutes, which AWS refuses with `InvalidParameterValue`.
     DelaysOverFifteenMinutes,
-    /// MiniStack loses the system attributes of a message that was sent in a batch, because it does not copy this
-    /// member of an entry. AWS keeps them.
+    /// MiniStack loses the system attributes of a message that was sent in a batch.
     DropsTraceHeadersOfBatches,
-    /// Once a message has been received again, MiniStack no longer finds the old receipt handle, and refuses it even
-    /// for a deletion. On AWS, the old handle can still change the visibility timeout. A deletion with it also
-    /// succeeds, but might not delete the message.
+    /// Once a message has been received again, MiniStack refuses its old receipt handle.
+    ///
+    /// On AWS, the old handle can still change the visibility timeout. A deletion with it succeeds, but might not
+    /// delete the message.
     RefusesOldHandles,
-    /// If a batch response has an unknown or empty id, MiniStack deletes all messages that the response does not name,
-    /// because it subtracts the failed ids from those of the batch. AWS keeps the whole batch.
+    /// If a batch response has an unknown or empty id, MiniStack deletes all messages that the response does not name.
+    ///
+    /// AWS keeps the whole batch.
     DeletesDespiteUnknownIds,
-    /// MiniStack's invocation records lack `version`, `timestamp`, `executedVersion` and the qualifier in
-    /// `functionArn`, because MiniStack builds a record from the few members that it keeps during the retries. AWS
-    /// writes them all. (`tests/tools/run_ministack.py` adds the `requestId`.)
+    /// MiniStack's invocation records lack `version`, `timestamp`, `executedVersion` and the function's qualifier.
     LeavesOutOfRecords,
-    /// MiniStack's invocation records always report three invocations, because MiniStack writes a constant. AWS reports
-    /// one if Lambda's retries are turned off.
+    /// MiniStack's invocation records always report three invocations. AWS reports one if Lambda's retries are off.
     CountsThreeInvokes,
-    /// MiniStack re-serializes the payload in invocation records, because it parses each event. AWS documents only that
-    /// the payload is the event. The simulations' [`Model`] keeps the event's bytes.
+    /// MiniStack re-serializes the payload in invocation records. The simulations' [`Model`] keeps its bytes.
+    ///
+    /// AWS documents only that the payload is the event.
     RewritesPayloads,
 }
 
-/// The simulations' model of SQS and the event source mapping. Unlike MiniStack, it has no known differences from AWS.
+/// The simulations' model of SQS and the event source mapping, without any known difference from AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
@@ -204,7 +197,7 @@ impl Stand for Model {
     }
 }
 
-/// The queue that the engine's tests use. Its clock advances by a millisecond with each call.
+/// The queue that the engine's tests use, on a clock that advances by a millisecond with each call.
 pub(crate) struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
 
 impl EngineQueue {

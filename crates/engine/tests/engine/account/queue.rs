@@ -1,5 +1,4 @@
-//! A model of an SQS standard queue, for the model checker. `tests/tests/stack/contract` checks that MiniStack's
-//! queue behaves in the same way.
+//! A model of an SQS standard queue, for the model checker.
 
 use std::time::Duration;
 
@@ -13,8 +12,7 @@ pub(crate) struct Queue<T> {
     sent: u8,
 }
 
-/// A message in the simulated queue. The receipt handle of an earlier receive can still hide the message, but not
-/// delete it.
+/// A message in the simulated queue. An earlier receipt handle can still hide the message, but not delete it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,
@@ -42,7 +40,7 @@ impl<T: Clone> Queue<T> {
         message_id
     }
 
-    /// Receives the message at this index, even if it is hidden: a standard queue may deliver a hidden message.
+    /// Receives the message at this index, even if it is hidden.
     pub(crate) fn receive(&mut self, now: Timestamp, place: usize) -> Message<T> {
         let message = &mut self.messages[place];
         message.receive_count += 1;
@@ -51,8 +49,7 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// Hides the message with this receipt handle for `timeout` from `now`. Returns false if the message is no longer
-    /// in the queue.
+    /// Hides the message with this receipt handle, and returns false if the message is no longer in the queue.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
         let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
         received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
@@ -66,7 +63,7 @@ impl<T: Clone> Queue<T> {
         &self.messages
     }
 
-    /// Returns the earliest time at which a message is visible, which may be in the past. `None` if the queue is empty.
+    /// Returns the earliest time at which a message is visible, which may be in the past.
     pub(crate) fn next_visible(&self) -> Option<Timestamp> {
         self.messages.iter().map(|message| message.visible).min()
     }

@@ -1,8 +1,6 @@
-//! The model of everything around the handler: the retry queue and Lambda. This file defines the steps that may happen,
-//! and the properties that must hold in each state.
+//! The model of everything around the handler: the retry queue and Lambda.
 //!
-//! Time advances only by jumping to the next moment at which something happens. No path of steps returns to an earlier
-//! state: each step raises a receive count, ends a delivery or an invocation, or moves the clock.
+//! No path returns to an earlier state: each step raises a receive count, ends something, or moves the clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -61,7 +59,7 @@ pub(super) enum InvocationEnd {
 /// A fault in the handling of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fault {
-    /// The pollers are throttled, or the process crashes before it does anything. Only the receive count rises.
+    /// The pollers are throttled, or the process crashes before its first call.
     NeverHandled,
     /// The process crashes after its calls, so the message stays in the queue.
     DiesAfterwards,
@@ -117,7 +115,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// Returns a state with one failed event for each function. All of them failed at the same moment.
+    /// Returns a state with one failed event for each function.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -140,7 +138,7 @@ impl State {
         self.queue.send(self.now, body, failed);
     }
 
-    /// Handles a batch that contains only this message. Returns false if the fault could not occur in the batch.
+    /// Handles a batch of this message alone, and returns false if the fault could not occur in it.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);
@@ -193,7 +191,7 @@ fn payload_of(event: usize) -> String {
     format!(r#"{{ "event": {event}, "n": 1E400 }}"#)
 }
 
-/// The model to check: events that failed once, and the faults that may follow.
+/// Events that failed once, and the faults that may follow.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
     pub(super) policy: Policy,
@@ -343,7 +341,6 @@ const ALWAYS: [(&str, Condition); 9] = [
 ];
 
 /// Returns the number of copies of an event: messages in the queue, accepted retries, successes and dead-letters.
-/// Received messages are not counted again, because they are still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();

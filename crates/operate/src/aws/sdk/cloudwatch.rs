@@ -13,7 +13,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricAlarm, MetricQuery, NewAlarm, WatchedMetric};
 
-/// Returns the id of the query at this index. The id of a CloudWatch query must begin with a lower-case letter.
+/// Returns the id of the query at this index; an id must begin with a lower-case letter.
 fn id(index: usize) -> String {
     format!("m{index}")
 }
@@ -44,8 +44,7 @@ pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Ti
     (0..series).map(of).collect()
 }
 
-/// Converts an alarm from the SDK's type. An alarm on a single metric names the metric directly, and an alarm on an
-/// expression names its metrics in queries.
+/// Converts an alarm from the SDK's type.
 pub(super) fn alarm(alarm: aws_sdk_cloudwatch::types::MetricAlarm) -> MetricAlarm {
     let metric = |namespace: Option<&str>, name: Option<&str>, dimensions: &[Dimension]| WatchedMetric {
         namespace: namespace.unwrap_or_default().to_owned(),

@@ -1,6 +1,4 @@
 //! Connects to an account: finds the region, the profile and the credentials, and creates the clients.
-//!
-//! Invalid settings are reported here, before a call needs them.
 
 use std::error::Error;
 use std::mem;
@@ -30,13 +28,11 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 
-/// The time limit for one attempt of an AWS call. It must exceed 20 s, the longest time that SQS keeps a long poll
-/// open.
+/// The time limit for one attempt of an AWS call; it must exceed SQS's longest long poll, 20 s.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, and
-/// JSON may triple their size. A larger response must come from a proxy or another machine on the way to AWS, and
-/// could exhaust memory.
+/// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, and JSON
+/// may triple their size.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =
@@ -59,13 +55,11 @@ pub struct SdkAws {
 
 impl SdkAws {
     /// Connects to AWS with the same configuration files and environment variables as the AWS CLI. `region` and
-    /// `profile` take precedence over environment variables. Credentials in environment variables take precedence over
-    /// the profile that an environment variable names.
+    /// `profile` take precedence over environment variables.
     ///
     /// # Errors
     ///
-    /// Fails if the region is invalid, if the named profile does not exist, if there are no valid credentials, or if
-    /// AWS does not respond.
+    /// Fails if the region, the profile or the credentials are invalid, or if AWS does not respond.
     pub async fn connect(region: Option<&str>, profile: Option<&str>) -> Result<(Self, Place), Failure> {
         if let Some(region) = region {
             check_region(region)?;
@@ -164,9 +158,7 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails unless `name` looks like a region: lower-case words, the last of which is a compass direction, and a number.
-/// For example, the availability zone `eu-west-1a` is refused. There is no list of regions, so new regions are
-/// accepted too.
+/// Fails unless `name` has the form of a region: lower-case words, a compass direction and a number.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -183,8 +175,7 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// Reports the innermost cause of the error, which is the most specific. If the error has no cause, no credentials were
-/// found at all.
+/// Reports the innermost cause of the error, or that no credentials were found if it has no cause.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -208,7 +199,7 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
 /// The first profile that uses single sign-on, among the selected profile and its source profiles.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
-    // The limit ends the search if the source profiles form a cycle. The SDK reports such a cycle.
+    // The limit ends the search if the source profiles form a cycle, which the SDK reports.
     for _ in 0..10 {
         let profile: &Profile = profiles.get_profile(name)?;
         let has = |key: &str| profile.get(key).is_some();
@@ -222,8 +213,7 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Selects the profile named by `flag` or, without it, by the environment variable `AWS_PROFILE`. Fails if the AWS
-/// configuration files do not contain this profile, because the SDK would ignore a missing profile.
+/// Selects the profile named by `flag` or `AWS_PROFILE`. Fails if the profile is missing, which the SDK would ignore.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
@@ -271,8 +261,7 @@ mod tests {
         }
     }
 
-    /// Tries to get credentials from a profile, and returns the text of the error. `config` is the content of the
-    /// configuration file.
+    /// Tries to get credentials from a profile in this configuration file, and returns the text of the error.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[
@@ -349,8 +338,7 @@ mod tests {
         let env = |profile: &'static str| {
             let files = [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")];
             let profile = Some(("AWS_PROFILE", profile)).filter(|(_, name)| !name.is_empty());
-            // Access keys in environment variables take precedence over the profile that a variable names.
-            // Nevertheless, a profile that does not exist is an error.
+            // A profile that does not exist is an error, even though access keys in the environment take precedence.
             let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
             Env::from_slice(&files.into_iter().chain(profile).chain(keys).collect::<Vec<_>>())
         };

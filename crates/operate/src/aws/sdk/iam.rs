@@ -4,8 +4,7 @@ use std::str::Utf8Error;
 
 use percent_encoding::percent_decode_str;
 
-/// Decodes a policy document from IAM, which percent-encodes it. Returns plain JSON unchanged, because some local
-/// stand-ins for IAM do not encode the document.
+/// Decodes a policy document from IAM, unless a local stand-in returned it as plain JSON.
 pub(super) fn document(text: &str) -> Result<String, Utf8Error> {
     if text.trim_start().starts_with('{') {
         return Ok(text.to_owned());

@@ -73,8 +73,7 @@ pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configu
     configuration!(it)
 }
 
-/// Converts an event invoke config from the SDK's type. Returns its qualifier, which is `None` for the unqualified
-/// function, and its settings. Lambda returns an empty ARN for a destination that is not set.
+/// Converts an event invoke config to its qualifier (`None` for the unqualified function) and its settings.
 pub(super) fn invoke_settings(config: &FunctionEventInvokeConfig) -> (Option<String>, InvokeSettings) {
     let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
     let destinations = config.destination_config();
@@ -109,7 +108,7 @@ pub(super) async fn mappings(
     Ok(mappings.into_iter().filter_map(mapping).collect())
 }
 
-/// Converts an event source mapping from the SDK's type. Returns `None` if its source is not an SQS queue.
+/// Converts an event source mapping from the SDK's type; `None` if its source is not an SQS queue.
 fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
     let queue_arn = mapping.event_source_arn.filter(|arn| arn.parse::<QueueArn>().is_ok())?;
     let window = mapping.maximum_batching_window_in_seconds.unwrap_or(0);

@@ -19,8 +19,7 @@ use crate::failure::Failure;
 
 /// The maximum number of concurrent calls that send or delete messages.
 pub(super) const AT_ONCE: usize = 8;
-/// The maximum number of concurrent calls that hide messages. It is larger than [`AT_ONCE`], because a command may have
-/// to hide 100,000 messages, ten in each call.
+/// The maximum number of concurrent calls that hide messages: a command may have to hide 100,000, ten in each call.
 pub(super) const HIDING: usize = 16;
 
 pub(super) async fn receive(
@@ -38,8 +37,7 @@ pub(super) async fn receive(
         .message_attribute_names("All")
         .message_system_attribute_names(MessageSystemAttributeName::All);
     match call.send().await {
-        // At the limit on messages in flight, a long poll usually gets an empty response. If SQS returns an error
-        // instead, the error is treated as an empty response.
+        // At the limit on messages in flight, SQS returns an empty response or this error.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
@@ -70,8 +68,7 @@ fn attribute(value: MessageAttributeValue) -> MessageAttribute {
     }
 }
 
-/// Performs a batch operation on any number of entries, and returns the result of each entry. Calls `paused` before
-/// each pause that SQS requests.
+/// Performs a batch operation on any number of entries, and returns the result of each entry.
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,
@@ -80,7 +77,7 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
     // The sender may pause on any thread, but `paused` must run on this one.
     let (pause, mut pauses) = mpsc::unbounded_channel();
     let sender = sender.on_pause(move |length: Duration, error: &ServiceError| {
-        // This fails only once the work is done. By then, nobody needs the pause.
+        // This fails only once the work is done, when nobody needs the pause.
         let _ = pause.send((length, error.to_string()));
     });
     let mut work = pin!(sender.send(entries));

@@ -52,7 +52,7 @@ pub(super) struct Caller {
     /// The caller's time minus the account's time, in milliseconds.
     clock_ahead: Cell<i64>,
     calls: Cell<u64>,
-    /// The number of calls that the caller may still make before it is killed. `None` means no limit.
+    /// The number of calls that the caller may still make before it is killed; `None` means no limit.
     lives_for: Cell<Option<u64>>,
     killed: RefCell<Rc<Notify>>,
 }
@@ -94,7 +94,7 @@ impl SimulatedAws {
         self.caller.denied.borrow().contains(action)
     }
 
-    /// Sets a hook that runs before each of this caller's calls. The hook returns the fault to simulate, or `None`.
+    /// Sets a hook that runs before each of this caller's calls and returns the fault to simulate, if any.
     pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.caller.hook.replace(Some(Box::new(hook)));
     }
@@ -103,8 +103,7 @@ impl SimulatedAws {
         self.caller.latency.replace(Some(Box::new(latency)));
     }
 
-    /// Sets how far this caller's clock is ahead of the account's, in milliseconds. A negative value means that it is
-    /// behind.
+    /// Sets how far this caller's clock is ahead of the account's, in milliseconds; negative means behind.
     pub(super) fn set_clock_ahead(&self, millis: i64) {
         self.caller.clock_ahead.set(millis);
     }
@@ -114,19 +113,18 @@ impl SimulatedAws {
         Timestamp::from_millis(millis)
     }
 
-    /// The number of calls that this caller has made. The call that a killed caller was about to make does not count.
+    /// The number of calls that this caller has made.
     pub fn calls(&self) -> u64 {
         self.caller.calls.get()
     }
 
-    /// Performs `work` as this caller. Lets the caller make `calls` more calls, and kills it before the next one.
-    /// Returns `None` if the caller was killed.
+    /// Performs `work` as this caller, and kills it after `calls` more calls; returns `None` if it was killed.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.lives_for.set(Some(calls));
         self.until_killed(work).await
     }
 
-    /// Performs `work` as this caller. The caller's hook may kill the caller. Returns `None` if the caller was killed.
+    /// Performs `work` as this caller; returns `None` if the hook killed the caller.
     pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let killed = Rc::new(Notify::new());
         self.caller.killed.replace(Rc::clone(&killed));
@@ -147,8 +145,7 @@ impl SimulatedAws {
         }
     }
 
-    /// Returns the fault to simulate, if any. Fails if the caller has no permission to make the call. Yields to other
-    /// callers first, so that the calls of several callers interleave.
+    /// Yields to other callers, and returns the fault to simulate, if any; fails if the caller lacks the permission.
     pub(super) async fn begin(
         &self,
         action: &str,
@@ -181,8 +178,7 @@ impl SimulatedAws {
     }
 }
 
-/// Returns the error code of a denied call, which depends on the action's service. For some services, the code ends
-/// with `Exception`.
+/// Returns the error code of a denied call, which depends on the action's service.
 fn code(action: &str) -> &'static str {
     match action.split(':').next() {
         Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",

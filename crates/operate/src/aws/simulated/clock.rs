@@ -9,18 +9,17 @@ use comeback_engine::Timestamp;
 
 use super::calls::yield_now;
 
-/// The clock of a simulated account. Calls and sleeps use this clock instead of real time.
+/// The clock that a simulated account uses instead of real time.
 #[async_trait(?Send)]
 pub trait Clock: fmt::Debug {
-    /// The current time in the simulated account. It never goes backwards.
+    /// The current time in the simulated account, which never goes backwards.
     fn now(&self) -> Timestamp;
 
     /// Waits until the clock shows this time.
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock that moves only when it is set. A sleep sets it to the sleep's end. So tests do not wait, and every run is
-/// the same.
+/// A clock that moves only when it is set, or to the end of a sleep.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 
@@ -30,7 +29,7 @@ impl ManualClock {
         Self(Cell::new(now))
     }
 
-    /// Sets the clock. A time in the past is ignored.
+    /// Sets the clock, unless the time is in the past.
     pub fn set(&self, time: Timestamp) {
         self.0.set(self.now().max(time));
     }

@@ -100,8 +100,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Creates the account, with `clock` as the account's clock. The same seed, initial time and calls always produce
-    /// the same account.
+    /// Creates the account on this clock; the same seed, initial time and calls always produce the same account.
     pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
         let now = clock.now();
         let began = now.before(RUNS_SINCE);
@@ -147,7 +146,7 @@ impl Demo {
         functions.collect()
     }
 
-    /// Breaks a function if `is_broken` is true; otherwise fixes it. Returns false if no function has this name.
+    /// Breaks a function if `is_broken` is true, otherwise fixes it; returns false if no function has this name.
     pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
         let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
         // Runs the deployment up to the current time first, so that the change does not affect earlier events.
@@ -157,8 +156,7 @@ impl Demo {
     }
 }
 
-/// Adds the demonstration's functions and policies to the account, in which `orders` is already attached. Removes one
-/// alarm's actions, so that the doctor finds a problem.
+/// Adds the demonstration's functions and policies, and removes one alarm's actions to give the doctor a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

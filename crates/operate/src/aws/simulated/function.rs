@@ -18,7 +18,7 @@ pub struct Function {
     pub tags: BTreeMap<String, String>,
     /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
-    /// The settings for asynchronous invocations, by qualifier. The key `None` stands for the unqualified function.
+    /// The settings for asynchronous invocations, by qualifier (`None` for the unqualified function).
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// True if recursive loops are allowed.
     pub recursion_allowed: bool,
@@ -56,8 +56,7 @@ impl Function {
         self.qualifiers.insert(qualifier.to_owned(), Configuration { arn, ..self.configuration.clone() });
     }
 
-    /// Returns the configuration of the function or, with a `qualifier`, of that version or alias. `None` if the
-    /// function has no such version or alias.
+    /// Returns the configuration of the function, or of a version or alias; `None` if it has no such qualifier.
     pub(super) fn configuration(&self, qualifier: Option<&str>) -> Option<Configuration> {
         match qualifier {
             None => Some(self.configuration.clone()),
@@ -69,8 +68,8 @@ impl Function {
         }
     }
 
-    /// Simulates `UpdateFunctionConfiguration`: replaces the function's environment variables immediately. If Lambda
-    /// would refuse the update, fails with Lambda's error code and message.
+    /// Simulates `UpdateFunctionConfiguration`: replaces the variables at once, or fails with Lambda's error code and
+    /// message.
     pub(super) fn set_variables(
         &mut self,
         variables: BTreeMap<String, String>,
@@ -95,8 +94,7 @@ impl Function {
         Ok(())
     }
 
-    /// Simulates `TagResource`: adds tags to the function. If Lambda would refuse them, fails with Lambda's error code
-    /// and message.
+    /// Simulates `TagResource`: adds tags to the function, or fails with Lambda's error code and message.
     pub(super) fn tag(&mut self, tags: BTreeMap<String, String>) -> Result<(), String> {
         let mut all = self.tags.clone();
         all.extend(tags);
@@ -107,8 +105,7 @@ impl Function {
         Ok(())
     }
 
-    /// Checks that `PutFunctionEventInvokeConfig` would accept the settings. If not, fails with Lambda's error code and
-    /// message.
+    /// Checks settings as `PutFunctionEventInvokeConfig` does, and fails with Lambda's error code and message.
     pub(super) fn check(settings: &InvokeSettings) -> Result<(), String> {
         let retries = settings.retries.is_none_or(|retries| (0..=2).contains(&retries));
         let event_age = settings.event_age.is_none_or(|seconds| (60..=21_600).contains(&seconds));

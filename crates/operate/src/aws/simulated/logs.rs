@@ -8,7 +8,7 @@ use wildmatch::WildMatchPattern;
 
 use crate::aws::{self, LogEvent, LogFilter, LogPage};
 
-/// The number of lines searched per page. A page contains only the matches, so it may be empty.
+/// The number of lines that a search reads for one page.
 const LINES_OF_A_PAGE: usize = 1_000;
 
 /// A log group and its lines.
@@ -16,8 +16,7 @@ const LINES_OF_A_PAGE: usize = 1_000;
 pub struct LogGroup {
     /// The group's retention period and class.
     pub settings: aws::LogGroup,
-    /// The lines, in the order they were written. A search does not find lines that are older than the retention
-    /// period.
+    /// The lines, in the order they were written, including those older than the retention period.
     pub lines: Vec<LogEvent>,
     /// The names of the group's log streams.
     pub streams: BTreeSet<String>,
@@ -31,7 +30,7 @@ impl Default for LogGroup {
 }
 
 impl LogGroup {
-    /// Adds a line. If the line's stream does not exist, creates it.
+    /// Adds a line, and creates its stream if necessary.
     pub fn write(&mut self, at: Timestamp, stream: &str, message: impl Into<String>) {
         if !self.streams.contains(stream) {
             self.streams.insert(stream.to_owned());
@@ -39,8 +38,8 @@ impl LogGroup {
         self.lines.push(LogEvent { at, stream: stream.to_owned(), message: message.into() });
     }
 
-    /// Simulates `FilterLogEvents`: returns one page of the log lines that match the filter. If CloudWatch would refuse
-    /// the call, fails with CloudWatch's error code and message.
+    /// Simulates `FilterLogEvents`: returns one page of matching lines, or fails with CloudWatch's error code and
+    /// message.
     pub(super) fn page(
         &self,
         now: Timestamp,
@@ -90,8 +89,7 @@ enum Test {
 }
 
 impl Pattern {
-    /// Parses a CloudWatch Logs filter pattern. Returns `None` if the pattern is invalid or has a form that Comeback
-    /// never uses.
+    /// Parses a CloudWatch Logs filter pattern; `None` if it is invalid or has a form that Comeback never uses.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = Rest(text.trim());
         if !rest.takes("{") {

@@ -15,7 +15,7 @@ type Key = [String; 4];
 pub struct Metrics(BTreeMap<Key, Vec<(Timestamp, f64)>>);
 
 impl Metrics {
-    /// Adds a data point to the metric that `series` identifies. The statistic in `series` is ignored.
+    /// Adds a data point to the metric in `series`, whose statistic is ignored.
     pub fn put(&mut self, series: Series<'_>, at: Timestamp, value: f64) {
         self.0.entry(key(series)).or_default().push((at, value));
     }
@@ -30,8 +30,7 @@ impl Metrics {
         }
     }
 
-    /// Simulates `GetMetricData`: returns the data points for each series, newest first. A period without values has no
-    /// data point.
+    /// Simulates `GetMetricData`: returns the data points for each series, newest first, without empty periods.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {
             let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();

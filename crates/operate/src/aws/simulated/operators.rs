@@ -1,8 +1,6 @@
 //! Simulated operators, who run the shipped commands during a run of the simulator, `comeback-timelapse`.
 //!
-//! The operators' account has a deployment with the run's policies. The account and the run share the handler's log,
-//! the pauses parameter, the retry queue and the clock. The operators' calls take time, and the run continues
-//! meanwhile.
+//! Their account shares the handler's log, the pauses parameter, the retry queue and the clock with the run.
 
 mod at_work;
 mod command;
@@ -19,7 +17,7 @@ use at_work::AtWork;
 pub use at_work::{Circumstances, Made};
 pub use command::{Selection, SimulatedChange, SimulatedCommand};
 
-/// Simulated operators and the commands that they run during a simulated run. Each command applies to every function.
+/// Simulated operators, and the commands that they run on all functions during a simulated run.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedOperators {
     /// The delays, faults and clock errors that the operators encounter.
@@ -43,7 +41,7 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws random circumstances and commands for a run of length `duration`. With some seeds, there are no commands.
+    /// Draws random circumstances and commands, if any, for a run of length `duration`.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -85,8 +83,7 @@ impl SimulatedOperators {
     }
 }
 
-/// Adds up to two pauses to `changes`, at random times. Each pause lasts at most an eighth of the run, and some have
-/// a planned end.
+/// Adds up to two pauses to `changes` at random times, each for at most an eighth of the run.
 fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(Duration, SimulatedChange)>) {
     let eighth = (duration.as_secs() / 8).max(1);
     let mut at = rng.random_range(0..=eighth);
@@ -103,7 +100,7 @@ fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(D
     }
 }
 
-/// Chooses at random which events a request selects. Half of the requests select all events.
+/// Chooses at random which events a request selects.
 fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     match rng.random_range(0..6) {
         0 => Selection::Error("TargetDown"),
@@ -113,7 +110,7 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     }
 }
 
-/// Adds a request at a random time during the run. On average, one request in four is withdrawn within two hours.
+/// Adds a request at a random time, and for one request in four, its withdrawal within two hours.
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,

@@ -12,12 +12,12 @@ const LONGEST: usize = 4_096;
 /// An SSM parameter and its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
-    /// The versions, oldest first. A parameter in an account has at least one version.
+    /// The versions, oldest first; a parameter in an account has at least one.
     pub versions: Vec<ParameterVersion>,
 }
 
 impl Parameter {
-    /// Writes the next version and returns its number. An error is SSM's error code and message.
+    /// Writes the next version, and returns its number or SSM's error code and message.
     pub(super) fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<i64, String> {
         if text.is_empty() || text.len() > LONGEST {
             return Err(

@@ -19,12 +19,11 @@ use crate::failure::Failure;
 /// The maximum number of entries in a batch call to SQS.
 const ENTRIES_OF_A_CALL: usize = 10;
 
-/// The number of concurrent batch calls. Together, they take as long as a single call.
+/// The number of concurrent batch calls, which together take as long as a single call.
 const CALLS_AT_ONCE: usize = 16;
 
 impl SimulatedAws {
-    /// Performs one simulated AWS call. `effect` is the call's effect on the account's state; its error is AWS's error
-    /// code and message. A simulated fault can prevent the effect or lose the response.
+    /// Performs one simulated AWS call; the error of `effect` is AWS's error code and message.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -36,7 +35,7 @@ impl SimulatedAws {
         if is_answer_lost { Err(failed(action, of, NO_ANSWER)) } else { result }
     }
 
-    /// Returns true if the call will take effect but its response will be lost. Fails if the call will have no effect.
+    /// Returns true if the call takes effect but its response is lost; fails if the call has no effect.
     async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
         match self.begin(action, of, 0).await {
@@ -49,7 +48,7 @@ impl SimulatedAws {
         }
     }
 
-    /// Makes batch calls one after another. Stops after a call that is denied, or if the queue does not exist.
+    /// Makes batch calls one after another, until one is denied or the queue does not exist.
     async fn batch<E>(
         &self,
         action: &'static str,
@@ -105,8 +104,7 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that counts the action's messages: those sent or those deleted. `None` for other
-    /// actions, and if no deployment runs in the account.
+    /// The CloudWatch metric that counts sent or deleted messages, if a deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {
@@ -130,8 +128,7 @@ fn transient(text: &str) -> EntryFailure {
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Removes the entries for the next batch call from `entries` and returns them. Together, the messages in a call are
-/// no larger than SQS allows a single message to be.
+/// Removes and returns the entries of the next batch call, whose limit in bytes is that of a single message.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();
@@ -175,8 +172,8 @@ fn settings_key(qualifier: Option<&str>) -> Option<String> {
     qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
 }
 
-/// Replaces a qualifier's settings for asynchronous invocations. If the function's role lacks the permission to send to
-/// a destination, or if the permission has not taken effect yet, changes nothing and returns false.
+/// Replaces a qualifier's settings for asynchronous invocations; returns false while its role may not send to a
+/// destination.
 fn put_settings(
     state: &mut State,
     name: &str,
@@ -375,8 +372,7 @@ impl Aws for SimulatedAws {
         loop {
             let received = self.state().receive(url, most, receive.visibility);
             let received = received.map_err(|error| failed(action, url, &error))?;
-            // Without a response, the SDK receives again. The second receive finds no messages, because the first
-            // receive has hidden them.
+            // Without a response, the SDK receives again, but the first receive has hidden the messages.
             if is_answer_lost {
                 return Ok(Vec::new());
             }

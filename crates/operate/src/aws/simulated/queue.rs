@@ -15,14 +15,10 @@ use crate::deployment::queue::Depth;
 
 /// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
 const IN_FLIGHT_LIMIT: usize = 120_000;
-/// The maximum visibility timeout, counted from the time when a message is received. Source: SQS quotas, "Message
-/// visibility timeout".
+/// The maximum visibility timeout, counted from the receive. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
-/// A standard SQS queue and its messages.
-///
-/// Methods that depend on the time take the account's current time as an argument. Messages are received in the order
-/// they became visible.
+/// A standard SQS queue and its messages, which are received in the order they became visible.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// The queue's ARN.
@@ -102,8 +98,7 @@ impl Queue {
         self.arn.rsplit(':').next().unwrap_or_default()
     }
 
-    /// Simulates `SendMessage` and returns the message's id. The message is invisible for `delay`, counted from `sent`.
-    /// `sent` may be in the past.
+    /// Simulates `SendMessage` and returns the message's id; `delay` counts from `sent`, which may be in the past.
     pub fn send(&mut self, sent: Timestamp, delay: Duration, message: NewMessage) -> String {
         let id = self.next_id();
         self.put(
@@ -152,8 +147,7 @@ impl Queue {
         self.put(blank, Duration::ZERO);
     }
 
-    /// Returns the received messages, and those that must move to the dead-letter queue because they were received too
-    /// often. Receives nothing at the in-flight limit.
+    /// Returns the received messages, and those that must move to the dead-letter queue.
     pub(super) fn receive(
         &mut self,
         now: Timestamp,
@@ -205,7 +199,7 @@ impl Queue {
         self.messages[&key].received(handle)
     }
 
-    /// Simulates `DeleteMessage`. Does nothing if the message is gone, or if the handle is not from the message's last
+    /// Simulates `DeleteMessage`, which does nothing if the message is gone or if the handle is from an earlier
     /// receive.
     ///
     /// # Errors
@@ -221,12 +215,12 @@ impl Queue {
     }
 
     /// Simulates `ChangeMessageVisibility`: hides a message for `timeout`, counted from now. A handle from an earlier
-    /// receive of the message works too. A message that is visible stays visible.
+    /// receive works too, and a visible message stays visible.
     ///
     /// # Errors
     ///
-    /// Fails if the handle is invalid, if the message is gone, or if the message would be hidden for more than twelve
-    /// hours from its last receive.
+    /// Fails if the handle is invalid, if the message is gone, or if `timeout` ends over twelve hours after the last
+    /// receive.
     pub fn change_visibility(
         &mut self,
         now: Timestamp,
@@ -299,14 +293,13 @@ impl Queue {
         self.messages.values()
     }
 
-    /// The next time when a message becomes visible or its retention period ends. `None` if there are no messages.
+    /// The next time when a message becomes visible or its retention period ends; `None` if there are no messages.
     pub fn next_change(&self) -> Option<Timestamp> {
         let [appears, ends] = [&self.hidden, &self.ends].map(|times| times.first().map(|(at, _)| *at));
         [appears, ends].into_iter().flatten().min()
     }
 
-    /// Deletes the messages whose retention period has expired by `now`. Makes messages visible if their delay or
-    /// visibility timeout has expired.
+    /// Applies the retention periods, delays and visibility timeouts that have ended by `now`.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));
@@ -357,8 +350,7 @@ impl Queue {
 }
 
 impl Stored {
-    /// Returns true if the message was received and is still hidden. A delayed message is hidden too, but was not
-    /// received.
+    /// Returns true if the message was received and is still hidden.
     fn is_in_flight(&self) -> bool {
         self.visible_at.is_some() && self.receives > 0
     }

@@ -14,7 +14,7 @@ use crate::aws::{ROLE_CHARACTERS, Verdict};
 pub struct Role {
     /// The inline policies as JSON, keyed by name.
     pub policies: BTreeMap<String, String>,
-    /// The time when a policy was last changed. The change takes effect in Lambda after `State::permissions_take`.
+    /// The time when a policy was last changed, which takes effect in Lambda after `State::permissions_take`.
     pub(super) changed: Option<Timestamp>,
 }
 
@@ -26,8 +26,7 @@ impl Role {
         role
     }
 
-    /// Simulates `PutRolePolicy`: adds or replaces an inline policy. If IAM would refuse the policy, fails with IAM's
-    /// error code and message.
+    /// Simulates `PutRolePolicy`: adds or replaces an inline policy, or fails with IAM's error code and message.
     pub(super) fn put(&mut self, now: Timestamp, name: &str, document: &str) -> Result<(), String> {
         if !serde_json::from_str::<Value>(document).is_ok_and(|document| document["Statement"] != Value::Null)
         {
@@ -69,7 +68,7 @@ pub fn policy(actions: &[&str], resources: &[&str]) -> String {
     serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
 }
 
-/// Returns the elements of a list in a policy. A value that is not a list counts as a list with one element.
+/// Returns the elements of a list in a policy; a single value counts as a list.
 fn all(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter()
 }
@@ -85,8 +84,7 @@ fn applies(statement: &Value, action: &str, resource: &str) -> bool {
     any_action && any("Resource", resource) && conditions_hold(&statement["Condition"], action)
 }
 
-/// Returns true if all conditions of a statement are met. Only conditions on `kms:ViaService` can be met; they
-/// require that KMS is called through SQS.
+/// Returns true if all conditions of a statement are met. Only a condition on `kms:ViaService` can be met.
 fn conditions_hold(conditions: &Value, action: &str) -> bool {
     let via = format!("sqs.{REGION}.amazonaws.com");
     let holds = |(operator, keys): (&String, &Value)| {

@@ -1,5 +1,4 @@
-//! A running deployment in a simulated account. Lambda, the functions and the shipped retry handler all use the
-//! account's queues.
+//! A running deployment in a simulated account: Lambda, its functions and the shipped retry handler.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,8 +15,7 @@ use serde_json::{Value, json};
 use super::{Sample, State, queue_arn, queue_url};
 use crate::aws::{self, AttributeValue, EntryFailure, NewMessage, ReceivedMessage, Series};
 
-/// A running [`Sample`] deployment. Before each call to the account, the deployment catches up with the account's
-/// clock.
+/// A running [`Sample`] deployment, which catches up with the account's clock before each call.
 #[derive(Debug)]
 pub(super) struct Running {
     live: RefCell<Live>,
@@ -62,8 +60,7 @@ fn take_invocations(live: &mut Live, state: &mut State) {
     }
 }
 
-/// Sets the state of each alarm that watches a queue's message count: `ALARM` while the queue has messages, otherwise
-/// `OK`.
+/// Sets each alarm that watches a queue's message count: `ALARM` while the queue has messages, otherwise `OK`.
 fn raise_alarms(state: &mut State, now: Timestamp) {
     let State { alarms, queues, .. } = state;
     for alarm in alarms.values_mut() {
@@ -191,7 +188,7 @@ fn of_lambda(message: &ReceivedMessage) -> Value {
     })
 }
 
-/// Converts the handler's message attributes to the simulated queue's type. None of them are binary.
+/// Converts the handler's message attributes to the simulated queue's type.
 fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::MessageAttribute> {
     let attribute = |it: &Attribute| {
         let value = AttributeValue::Text(it.value.clone());

@@ -13,9 +13,7 @@ use super::{
 use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackResource, WatchedMetric};
 use crate::function::STACK_TAG;
 
-/// The deployment that the template of the stack `comeback` creates: a handler with its role, two queues, the event
-/// source mapping from the retry queue to the handler, and an alarm on dead-letters. The function `orders`, which no
-/// stack owns, is attached if `is_attached` is true.
+/// The deployment that the template creates as the stack `comeback`, and the function `orders`, which no stack owns.
 ///
 /// ```
 /// use comeback_engine::Timestamp;
@@ -30,7 +28,7 @@ pub struct Sample {
     pub now: Timestamp,
     /// True if the function `orders` is attached.
     pub is_attached: bool,
-    /// The names of other functions in the account. These functions are not attached.
+    /// The names of other functions in the account, which are not attached.
     pub others: BTreeSet<String>,
 }
 
@@ -47,7 +45,7 @@ impl Sample {
     pub const RETRY_QUEUE: &str = "retries";
     /// The dead-letter queue's name.
     pub const DEAD_LETTER_QUEUE: &str = "dead";
-    /// The name of the parameter that holds the pauses. The parameter does not exist until something is paused.
+    /// The name of the parameter that holds the pauses, which does not exist until something is paused.
     pub const PAUSES: &str = "/comeback/comeback/pauses";
     /// The name of the function that is attached if `is_attached` is true.
     pub const ORDERS: &str = "orders";
@@ -85,7 +83,7 @@ impl Sample {
         Self::redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
     }
 
-    /// Updates the stack with a new value for one parameter. The update takes no time.
+    /// Updates one parameter of the stack instantly.
     pub(crate) fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
         let stack = state.stacks.get_mut(Self::STACK).expect("BUG: it was added");
         let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");

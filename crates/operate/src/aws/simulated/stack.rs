@@ -28,8 +28,8 @@ impl Stack {
         Self { stack, resources, events: Vec::new(), update_ends: None }
     }
 
-    /// Simulates `UpdateStack`: starts an update that changes one parameter. If CloudFormation would refuse the update,
-    /// fails with CloudFormation's error code and message.
+    /// Simulates `UpdateStack`: starts an update of one parameter, or fails with CloudFormation's error code and
+    /// message.
     pub(super) fn update(&mut self, now: Timestamp, parameter: &str, value: &str) -> Result<(), String> {
         let Self { stack, .. } = self;
         let refused = |why: String| Err(format!("ValidationError: {why}"));

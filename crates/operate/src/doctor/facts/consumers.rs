@@ -1,4 +1,4 @@
-//! Facts about functions that read from SQS directly with `comeback-sqs`. Such functions need no Comeback deployment.
+//! Facts about functions that read from SQS directly with `comeback-sqs`, with or without a Comeback deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,18 +13,17 @@ use crate::failure::{Failure, seen};
 use crate::function::FunctionName;
 use crate::rights::{HIDE, Rights, SEND, ask};
 
-/// The environment variable for `max_age`, by the convention in `docs/consumer.md`. The doctor cannot check a
-/// `max_age` that a function sets in another way.
+/// The environment variable for `max_age`, by the convention in `docs/consumer.md`.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The shortest `max_age` that `comeback-sqs` accepts.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 
-/// A function that receives messages directly from SQS, and one of the queues that it reads from. A function with
-/// several queues has several `Consumer`s.
+/// A function that reads SQS directly, and one of its queues.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// The function's name as an operator types it. The queue's name follows if the function reads from several queues.
+    /// The function's name as an operator types it, followed by the queue's name if the function reads several
+    /// queues.
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,

@@ -19,10 +19,9 @@ pub(crate) struct CheckedFunction {
     pub(crate) name: String,
     /// The function's ARN, without a qualifier.
     pub(crate) arn: String,
-    /// The function as Lambda describes it. `None` if Lambda has no such function.
+    /// The function as Lambda describes it, or `None` if it does not exist.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// One entry for each qualifier that is attached, on the allow-list, or named by the operator. If there is no such
-    /// qualifier, the only entry is for the unqualified function.
+    /// One entry for each qualifier to check, or a single entry for the unqualified function.
     pub(crate) attachments: Vec<Attachment>,
     /// Aliases and versions that do not exist, although the operator, the allow-list or the function's settings name
     /// them.
@@ -30,9 +29,9 @@ pub(crate) struct CheckedFunction {
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
-/// Reads the functions to check. `key` is the KMS key that encrypts the retry queue, and `listed` is the allow-list in
-/// the stack's parameter. Returns the functions, and an error if those that match the allow-list's patterns could not
-/// be listed.
+/// Returns the functions to check, and an error if the allow-list's patterns could not be matched.
+///
+/// `key` encrypts the retry queue, and `listed` is the allow-list in the stack's parameter.
 pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,
@@ -83,8 +82,7 @@ pub(crate) async fn read(
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-/// The ARN of an alias's or version's role. A version keeps the role that the function had when the version was
-/// published. `None` if the qualifier does not exist.
+/// The ARN of an alias's or version's own role, or `None` if the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -98,9 +96,7 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// Unqualified ARNs, each with the qualifiers that the operator or the allow-list names.
 type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// Returns the functions that are named by the operator or by an allow-list entry without `*`. `listed` is the
-/// allow-list in the stack's parameter; the one in the handler's environment is read too. A name that is not an ARN
-/// stands for a function in the handler's account and region.
+/// Returns the functions that are named by the operator or by an allow-list entry without `*`.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> QualifiersByFunction {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // Check CB020 reports entries that are not ARNs.
@@ -113,8 +109,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Qual
     wanted
 }
 
-/// Returns every qualifier whose failures go to the retry queue, and every qualifier in `asked`. If there are none,
-/// returns `None` alone, which stands for the unqualified function.
+/// Returns every qualifier whose failures go to the retry queue, and every qualifier in `asked`. `None` alone stands
+/// for the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

@@ -10,9 +10,7 @@ use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// The length of the newest part of the handler's log, which is searched separately. A search begins at the oldest line
-/// and stops after `PATIENCE`, and a busy handler writes millions of lines a day, so a single search might miss the
-/// newest errors.
+/// The newest hour of the log is searched separately, because a search of a busy day may stop before reaching it.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -40,7 +38,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches the handler's log for errors, for at most `PATIENCE`. Finds none if the log group does not exist yet.
+    /// Searches the handler's log for errors, for at most `PATIENCE`.
     async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));
@@ -74,13 +72,13 @@ impl LoggedErrors {
     }
 }
 
-/// Problem and remedy in an ERROR line about a message. `None` for any other line.
+/// Returns the problem and remedy if the line is an error about a message.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
     let failure = line.what.failure().filter(|_| line.level == LogLevel::Error)?;
     Some((failure.cause.clone(), failure.remedy.as_deref().map(Into::into)))
 }
 
-/// Problem and remedy in an ERROR line about the handler itself. `None` for any other line.
+/// Returns the problem and remedy if the line is an error about the handler itself.
 fn of_handler(text: &str) -> Option<(String, Option<String>)> {
     let line: Value = serde_json::from_str(text).ok()?;
     let field = |name: &str| line[name].as_str().map(ToOwned::to_owned);

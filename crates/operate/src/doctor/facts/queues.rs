@@ -17,11 +17,9 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The customer-managed key that encrypts the queue. `None` if AWS manages the key; no role then needs permission
-    /// to use it.
+    /// The customer-managed key that encrypts the queue, or `None` if AWS manages the key.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// True if the queue's own policy has an Allow statement, which may let a role send even if the role's policies do
-    /// not.
+    /// True if the queue's own policy has an Allow statement, which may let a role send.
     pub(crate) allows_by_itself: bool,
 }
 

@@ -64,12 +64,10 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// The handler's permissions, by check number. A list is empty if the handler needs no permission for the check,
-/// because it reads no pauses or because AWS manages the queues' keys.
+/// The handler's permissions, by check number. A list is empty if the handler needs no permission for the check.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
-/// The end of a made-up log stream's ARN. In calls to IAM's policy simulator, this stream stands for all streams of a
-/// log group. Lambda never creates a stream with this name.
+/// A made-up log stream that stands for all streams of a log group in calls to IAM's policy simulator.
 pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 
 pub(crate) async fn of_handler(

@@ -14,7 +14,7 @@ use crate::simulate::page::runs::Side;
 use crate::simulate::page::{Tile, depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
-/// Results of two policies side by side. If both policies are the same, there is only one run.
+/// Results of two policies side by side, or of one run if both policies are the same.
 pub struct Beside {
     /// One-line description of the scenario.
     pub headline: String,
@@ -24,8 +24,7 @@ pub struct Beside {
     pub tiles: Vec<Tile>,
     /// True if both policies are the same, so that there is only one run.
     pub is_same: bool,
-    /// The main chart for both runs, as wide as the page. It shows the recovery or, if there is no outage, the
-    /// retries.
+    /// The main chart, as wide as the page: the recovery or, if there is no outage, the retries.
     pub main: Chart,
     /// Charts that compare the runs, in addition to the `main` chart.
     pub charts: Vec<Chart>,
@@ -37,9 +36,8 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Simulates both policies, and returns the comparison. `rate` is the number of events that fail each second, for the
-/// sentences about waiting events; `None` means the run's own rate. `watch` receives a run's number (0 or 1) and
-/// virtual duration, and returns the run's watcher.
+/// Simulates two policies and compares their runs. `rate` is in failed events per second; `None` means the run's own
+/// rate. `watch` receives a run's number (0 or 1) and its virtual duration.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

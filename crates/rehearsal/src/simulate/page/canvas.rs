@@ -10,11 +10,11 @@ use crate::chart::{Drawing, Frame, GRID, steps};
 use crate::figure::Values;
 use crate::simulate::figures::clock;
 
-/// Start of a logarithmic axis for counts. It is below 1, so that counts of 0 and 1 look different.
+/// Start of a logarithmic axis for counts, below 1 so that counts of 0 and 1 look different.
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart has room to show.
 const POINTS: usize = 300;
-/// Possible numbers of minutes per point on a chart. If the run is very long, each point covers more.
+/// Possible numbers of minutes per point on a chart, unless the run is very long.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 /// Groups the per-minute values of a run into no more points than a chart has room for.
@@ -40,13 +40,12 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line. A corner is a pair: a time, in seconds since the run's start, and a value.
-    /// Each value is drawn as a horizontal segment across the period that one point covers.
+    /// Returns the corners of a step line, each as the seconds since the run's start and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }
 
-    /// Returns the tooltips for a chart, one for each point. `text` describes a point's values in words.
+    /// Returns the tooltip for each point of a chart; `text` describes a point's values.
     pub(super) fn values(
         &self,
         points: usize,

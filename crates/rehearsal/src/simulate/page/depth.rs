@@ -20,8 +20,7 @@ struct Count {
     name: &'static str,
     of: fn(&Minute) -> u32,
     line: LineStyle,
-    /// Colour of the line that shows this count in a chart of one run. In a comparison, colours stand for policies
-    /// instead.
+    /// Colour of the line in a chart of one run.
     colour: RGBColor,
 }
 

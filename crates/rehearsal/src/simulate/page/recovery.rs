@@ -12,10 +12,9 @@ use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
 use crate::simulate::figures::time;
 use crate::simulate::page::runs::Side;
 
-/// Number of points through which each line is drawn. More points would make no visible difference.
+/// Number of points through which each line is drawn.
 const POINTS: usize = 200;
-/// Number of parts into which the time axis is divided. While the pointer is over a part, the chart shows the values of
-/// that part.
+/// Number of parts of the time axis, each with values to show while the pointer is over it.
 const MOMENTS: usize = 100;
 
 /// A line of the recovery chart: the delays of one run's delivered events.
@@ -37,10 +36,8 @@ pub(super) struct Recovery<'a> {
 /// Colours for the runs that differ from the simulated policy's run only in their jitter.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// Returns the runs to draw: first the simulated policy's run, then the runs in `jitters`, which use the same policy
-/// with other kinds of jitter. Each is named after its jitter; if `jitters` is empty, the first run is named after its
-/// policy. A run in `jitters` with exactly the settings of a compared policy is drawn in that policy's colour. If
-/// there is no such run, the compared policy's own run comes last, under that policy's name.
+/// Returns the runs to draw: the simulated policy's run, the runs in `jitters`, and the compared policy's run. If a run
+/// in `jitters` has the compared policy's settings, it takes the place of that policy's run.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -75,8 +72,7 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// Draws a line for each run: the share of the outage's events delivered so far, over the time since the outage ended.
-/// `size` is in pixels.
+/// Draws a line for each run: the share of the outage's events delivered, over the time since the outage ended.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
@@ -111,7 +107,7 @@ impl RecoveryLine<'_> {
     }
 }
 
-/// Draws the lines. The first line is drawn last, on top of the other lines.
+/// Draws the lines, the first one on top.
 pub(super) fn draw(lines: &[RecoveryLine<'_>], size: (u32, u32)) -> Picture {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);

@@ -25,7 +25,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     [chart(scenario, sides, (SIZE, false)), logarithmic]
 }
 
-/// Draws the retries over time. `size` is in pixels. If `log` is true, the vertical axis is logarithmic.
+/// Draws the retries over time, with a logarithmic vertical axis if `log` is true.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32), bool)) -> Chart {
     let time = OverTime::of(&sides[0].summary);
     let lines: Vec<Counts> = sides
@@ -63,7 +63,7 @@ pub(super) fn minutes(minutes: usize) -> String {
     durations::text(Duration::from_secs(minutes as u64 * 60))
 }
 
-/// A line in the chart: the number of retries at each point on the time axis. A point covers one or more minutes.
+/// A line in the chart: the number of retries at each point on the time axis.
 pub(super) struct Counts<'a> {
     /// The line's name; empty if there is only one line.
     pub(super) name: &'a str,
@@ -113,7 +113,7 @@ fn figures(sides: &[Side]) -> Table {
     })
 }
 
-/// Maximum number of bars. With more, the bars would be too thin.
+/// Maximum number of bars in the chart.
 const BARS: usize = 40;
 
 pub(super) fn attempts_chart(sides: &[Side]) -> Chart {

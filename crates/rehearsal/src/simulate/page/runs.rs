@@ -17,15 +17,13 @@ use crate::schedule::of_few_events;
 pub struct Runs {
     /// The run under the given policy and, if the report compares two policies, the run under the second policy.
     pub(super) sides: Vec<Side>,
-    /// Runs under the same policy, but with other kinds of jitter. Empty if there is no outage to recover from. Also
-    /// empty if an entry in `POLICIES` sets a jitter, because the stack's jitter does not affect that entry.
+    /// Runs with other kinds of jitter; empty if there is no outage, or if an entry in `POLICIES` sets a jitter.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
 /// One of the compared policies, with its run.
 pub(super) struct Side {
-    /// The policy's name, usually the settings in which it differs from the other policy. Empty if there is only one
-    /// policy.
+    /// The policy's name, usually the settings that differ; empty if there is only one policy.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
@@ -36,8 +34,7 @@ pub(super) struct Side {
 }
 
 impl Runs {
-    /// Performs all runs except the first, whose summary the caller passes. `watch` takes the description of a run,
-    /// and returns the run's watcher.
+    /// Performs all runs but the first, whose summary the caller passes. `watch` takes the description of a run.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
@@ -108,8 +105,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Returns a sentence about each compared policy, preceded by the policy's name. If all sentences are identical,
-/// returns only one, without a name.
+/// Returns a sentence about each policy, preceded by its name, or a single sentence if all are identical.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {

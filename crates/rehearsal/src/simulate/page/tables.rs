@@ -1,5 +1,4 @@
-//! The tiles and tables in the simulation report, and the sentences about how many events would be waiting if the
-//! target stayed down.
+//! The tiles and tables in the simulation report, and its sentences about waiting events if the target stayed down.
 
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};
@@ -39,8 +38,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
     })
 }
 
-/// Returns a table that shows how often each fault struck; `None` if no fault could strike. The target's failures are
-/// not included.
+/// Returns a table of how often each injected fault struck, or `None` if no fault could strike.
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
@@ -99,8 +97,7 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// Returns a table with a row for each arrival rate. The row gives the number of waiting events, how many of them are
-/// delayed, and the number of pollers needed. If the in-flight limit can be reached, the row also says how soon.
+/// Returns a table of the waiting events, their pollers and the time to the in-flight limit, by arrival rate.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();

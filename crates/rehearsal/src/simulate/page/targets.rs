@@ -9,8 +9,7 @@ use crate::figure::{Chart, Key, Picture, SIZE};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
-/// Colours of the targets' lines. Only the first five targets have a line, because the reader could not tell more lines
-/// apart.
+/// Colours of the targets' lines; more than five lines would be hard to tell apart.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 /// Returns charts of the retries and the recovery, with a line for each target; empty if there is only one target.

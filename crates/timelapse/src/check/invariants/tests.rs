@@ -38,7 +38,7 @@ fn hourly() -> Policy {
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
-/// Returns a message whose next retry is retry 4. That retry's backoff has a ceiling of 8 s.
+/// Returns a message whose next retry, retry 4, has a backoff ceiling of 8 s.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
         origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None, error: None },
@@ -187,7 +187,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// The ceiling of the wait is 8 s, but the last retry is due before that: 60 s before the end of `MAX_AGE`.
+/// The ceiling of the wait is 8 s, but the last retry is due earlier, 60 s before `MAX_AGE` ends.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };

@@ -22,8 +22,7 @@ use crate::faults::records::Flaw;
 
 /// In these methods, `position` is the index of a message in the batch.
 impl Oracle {
-    /// Records a request to hide a message. If the visibility timeout could protect a re-invocation or a move, it is
-    /// checked later.
+    /// Records a request to hide a message; a timeout that could protect a re-invocation or a move is checked later.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let may_precede_a_call = hidden_for >= *self.handling(position).before_call().start();
         // The guard applies only to this copy of the message. If an earlier copy in the batch counts as a first
@@ -94,7 +93,7 @@ impl Oracle {
         event.write_payload(self.scenario.payload_size, &mut self.payload);
     }
 
-    /// Records that Lambda accepted a re-invocation. Returns the attempt that starts with it.
+    /// Records that Lambda accepted a re-invocation, and returns the attempt that it starts.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
         let Attempt { event, number, anew } = self.message(position).seen.origin.attempt;
@@ -103,7 +102,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// Records that an `Invoke` call got no response. `accepted` is true if Lambda accepted the call.
+    /// Records that an `Invoke` call got no response; `accepted` is true if Lambda accepted the call.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.histories.excuse(self.message(position).entry);
@@ -119,8 +118,7 @@ impl Oracle {
         self.message(position).hidden_until.unwrap_or(unhidden)
     }
 
-    /// Checks that enough time has passed since the previous `Invoke` call for the message, and sets the earliest time
-    /// for the next one. Not used for a call that Lambda refused.
+    /// Checks the time since the previous `Invoke` call for the message, and sets the earliest time for the next one.
     fn space(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { entry, seen, .. } = *self.message(position);
         let back = self.back(position);
@@ -130,8 +128,7 @@ impl Oracle {
         self.check(spaced_invokes(seen.origin.attempt.event, now, earliest, is_duplicated));
     }
 
-    /// Records that the handler decided to dead-letter a message, and checks the dead-letter. `original` is the
-    /// message's body; `None` if the message is no longer in the queue.
+    /// Records and checks a dead-letter; `original` is the message's body, or `None` if it is no longer in the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         self.write_payload(position);
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
@@ -179,8 +176,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the handler's request to move a message with this delay. `altered` is true if the copy's body differs
-    /// from the original's.
+    /// Checks a request to move a message; `altered` is true if the copy's body differs from the original's.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let checked = self.move_of(position, delay, altered);
         self.check(checked);
@@ -246,8 +242,7 @@ impl Oracle {
         self.mark_after(position, After::LostCopy);
     }
 
-    /// Records that AWS accepted a call that settles the message: a re-invocation, a dead-letter or a copy. Returns
-    /// true if AWS had already accepted such a call for the same message.
+    /// Records that AWS accepted a call that settles the message; returns true if it had already accepted one.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
@@ -269,7 +264,7 @@ pub(in crate::check) fn hidden_within(
     longest_wait(handling, hidden_for, latest)
 }
 
-/// Checks that the handler may retry the event. `claim` is the metadata in the new envelope.
+/// Checks that the handler may retry the event with `claim`, the metadata in the new envelope.
 pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
     let failed = handling.failed(claim.origin_request_id.as_deref());
     attempts_by_one(handling, claim.attempt)?;
@@ -280,7 +275,7 @@ pub(in crate::check) fn retried(handling: &Handling<'_>, claim: &Metadata) -> Re
     due_time(handling, failed)
 }
 
-/// Checks that the handler may dead-letter the event for this reason. `key` is the event's key in the dead-letter.
+/// Checks that the handler may dead-letter the event for this reason; `key` comes from the dead-letter.
 pub(in crate::check) fn dead_lettered_for(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,

@@ -38,8 +38,7 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// Creates a run with one event, whose first invocation has failed. If there are operators, the handler reads a
-    /// pauses parameter.
+    /// Creates a run with one event, whose first invocation has failed; with operators, the handler reads pauses.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
@@ -88,8 +87,7 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Asks SQS to hide the message before a re-invocation. SQS refuses, so the message becomes visible again after the
-    /// queue's own visibility timeout.
+    /// Simulates a refused request to hide the message before a re-invocation.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -303,8 +301,7 @@ fn a_wrong_attempt_or_count_of_retries() {
     assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
 }
 
-/// The next retry is retry 4, with one exception: if an old copy has lost its message attribute, the handler treats the
-/// event as redriven, and starts again with retry 1.
+/// An old copy without its message attribute counts as redriven and gets retry 1; the other copies get retry 4.
 #[test]
 fn a_chain_restarts_only_in_an_old_copy_without_its_attribute() {
     let day = 86_400;
@@ -367,8 +364,7 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     assert_eq!(fixture.broken(), None);
 }
 
-/// The original must not be hidden for too long: if the handler crashes or SQS refuses the copy, only the original is
-/// left.
+/// The original must not be hidden for too long, because a crash may leave only the original.
 #[test]
 fn a_moved_original_hidden_too_long() {
     for (hidden_for, broken) in [(7_260, None), (7_261, Some(Invariant::LongestWait))] {

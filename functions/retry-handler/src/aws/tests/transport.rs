@@ -1,5 +1,4 @@
-//! Tests for the handler's own HTTP client: failed connections, errors reported as the SDK's own client reports them,
-//! TLS, and the credentials that sign requests.
+//! Tests for the handler's own HTTP client: connections, errors, TLS and credentials.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,8 +25,8 @@ const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// Starts a local server, and returns clients that call it. `connections` lists the server's responses on each
-/// connection, one for each request. Any further request closes the connection.
+/// Starts a local server with these responses on each connection, one for each request, and returns clients that call
+/// it.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -46,7 +45,7 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Reads a request and discards it. A single read is enough, because the requests in these tests are small.
+/// Reads and discards a request, which is small enough for a single read.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
@@ -60,8 +59,7 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// Starts a server that accepts no connections and has a full backlog. Attempts to connect hang, as in a network that
-/// drops packets. The backlog stays full until the second return value is dropped.
+/// Starts a server with a full backlog, so attempts to connect hang until the second return value is dropped.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -82,8 +80,7 @@ async fn without_credentials_nothing_is_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second `Invoke` uses a new connection, because the first has been idle for too long. The server would not answer
-/// a second request on the first connection.
+/// The second `Invoke` uses a new connection, because the first has been idle for too long.
 #[tokio::test]
 async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
@@ -231,7 +228,7 @@ async fn slow_connection_is_reported_like_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Starts a server that uses TLS. Returns the server's URL and its self-signed certificate.
+/// Starts a server that uses TLS, and returns its URL and its self-signed certificate.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -363,7 +360,7 @@ async fn service_may_have_its_own_endpoint() {
 
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-/// Starts a server that provides credentials. Returns its URL and the requests that it receives.
+/// Starts a server that provides credentials, and returns its URL and the requests that it receives.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -387,8 +384,7 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// The clients fetch credentials from a URL, as they do with SnapStart. Each case runs in its own process, because the
-/// SDK reads the URL and the token from environment variables.
+/// Each case runs in its own process, because the SDK reads the URL and the token from environment variables.
 #[tokio::test]
 async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();

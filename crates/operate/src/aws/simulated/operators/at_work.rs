@@ -20,7 +20,7 @@ use super::command::{Ending, SimulatedCommand};
 use super::deployed::{RunClock, account, deploy};
 use crate::operator::{Operator, Which};
 
-/// The delays, faults and clock errors that operators encounter. Calls take some time even with the default values.
+/// The delays, faults and clock errors that operators encounter, besides the latency of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Circumstances {
     /// The seed for the random latencies, faults, clock errors and log delays.
@@ -33,13 +33,12 @@ pub struct Circumstances {
     pub clock_error: Duration,
 }
 
-/// Counts of the changes that commands made, by kind. All runs of the same operators share these counts.
+/// Counts of the changes that commands made, by kind, shared by all runs of the same operators.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
 impl Made {
-    /// The number of changes recorded under this name, such as `retry --withdraw`. For `recalled`, the number of
-    /// recalled messages.
+    /// The number of changes with this name, such as `retry --withdraw`; for `recalled`, the number of messages.
     pub fn count(&self, what: &str) -> u64 {
         let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         made.get(what).copied().unwrap_or_default()
@@ -121,7 +120,7 @@ impl AtWork {
         self.log.show(self.run.now(), state.log_groups.entry(Sample::LOG_GROUP.into()).or_default());
     }
 
-    /// Runs one command until it has to wait or ends. Returns false if no command can continue.
+    /// Runs one command until it has to wait or ends; returns false if no command can continue.
     fn go_on(&mut self) -> bool {
         let is_awake = |working: &Working| working.awake.0.swap(false, Ordering::Relaxed);
         let Some(turn) = self.commands.iter().position(is_awake) else { return false };
@@ -134,8 +133,7 @@ impl AtWork {
         true
     }
 
-    /// If the command made a change, counts it. If the command failed, ends the run and reports a violation, unless a
-    /// fault or somebody else's change explains the failure.
+    /// Counts the command's change, or ends the run with a violation if its failure is unexplained.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -149,8 +147,7 @@ impl AtWork {
         }
     }
 
-    /// Returns true if a fault affected one of the command's calls, or if someone else changed the pauses or the
-    /// policies after the command began.
+    /// Returns true if a fault, or someone else's change to the pauses or policies, may explain the command's failure.
     fn is_explained(&self, ended: &Working) -> bool {
         let began = START.saturating_add(ended.command.at);
         let state = self.aws.state();
@@ -223,14 +220,13 @@ impl Working {
     }
 }
 
-/// Returns a random latency for a simulated call: up to half a second or, for one call in a hundred, up to five
-/// seconds.
+/// Returns a random latency: up to half a second or, for one call in a hundred, up to five seconds.
 fn latency(rng: &mut Xoshiro256PlusPlus) -> Duration {
     let longest = if rng.random_bool(0.01) { 5_000 } else { 500 };
     Duration::from_millis(rng.random_range(5..=longest))
 }
 
-/// Picks a random fault for a call with `entries` batch entries. `entries` is 0 if the call is not a batch call.
+/// Picks a random fault for a call with `entries` batch entries; 0 means that it is not a batch call.
 fn fault(rng: &mut Xoshiro256PlusPlus, entries: usize) -> Fault {
     match rng.random_range(0..3) {
         0 => Fault::AnswerLost,
@@ -252,13 +248,12 @@ fn some_keys(aws: &SimulatedAws, count: usize, rng: &mut Xoshiro256PlusPlus) -> 
     keys.sample(rng, count).cloned().collect()
 }
 
-/// The handler's log. Its lines become readable only after a delay.
+/// The handler's log, whose lines become readable only after a delay.
 struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// The log lines that are not yet readable, each with its timestamp. The key is the time when the line becomes
-    /// readable, and a number that makes the key unique.
+    /// The lines that are not yet readable, with their timestamps, by the time when they become readable.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 

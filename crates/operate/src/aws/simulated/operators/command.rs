@@ -25,12 +25,12 @@ pub struct SimulatedCommand {
     pub killed_after: Option<u64>,
 }
 
-/// A change that a simulated operator makes. The change applies to every function.
+/// A change that a simulated operator makes to every function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SimulatedChange {
-    /// The command `pause`. With a duration, the pause has a planned end.
+    /// The command `pause`, with a planned end if a duration is given.
     Pause(Option<Duration>),
-    /// The command `resume`. The events that the pause held are retried over this duration (`--spread`).
+    /// The command `resume`, which spreads the retries of held events over this duration (`--spread`).
     Resume(Duration),
     /// The command `retry --within`, for the selected events.
     Retry(Duration, Selection),
@@ -47,14 +47,13 @@ pub enum Selection {
     All,
     /// Events with this error type.
     Error(&'static str),
-    /// This number of events, chosen at random from the log. The command names them by their keys.
+    /// This number of events, chosen at random from the log and named by their keys.
     Keys(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The command made a change. `what` is the kind of change; a run counts its changes by kind. `recalled` is the
-    /// number of messages that the command recalled.
+    /// The command made this kind of change (`what`), and recalled this number of messages.
     Done {
         what: String,
         recalled: u64,
@@ -73,8 +72,7 @@ impl SimulatedChange {
         }
     }
 
-    /// Makes the change as the given operator. A request with [`Selection::Keys`] selects the events with the given
-    /// keys.
+    /// Makes the change as the given operator; `keys` are the event keys for [`Selection::Keys`].
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
         let request = |kind, within, selection| {
@@ -105,8 +103,7 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change and carries it out, like an operator who confirms every plan. If another operator's change has made
-/// the plan out of date, makes a new plan and carries out that one.
+/// Plans a change and carries it out, with a new plan whenever the old one is out of date.
 async fn confirmed(operator: &Operator, change: impl Change) -> Result<Ending, Failure> {
     let mut plan = change.plan(operator).await?;
     while plan.question().is_some() {

@@ -22,8 +22,7 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.clone()
 }
 
-/// Sets the handler's environment variables to match these policies. Panics if the variables do not parse as the same
-/// policies.
+/// Sets the handler's environment variables to these policies, and checks that they parse to the same policies.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
@@ -84,7 +83,7 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// The clock of a run. Its time stands still while the operators' commands run.
+/// The clock of a run, which stands still while the operators' commands run.
 pub(super) struct RunClock {
     run: Rc<dyn OperatedDeployment>,
     /// The sleeping commands, each with the time at which it continues.
@@ -110,7 +109,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// Returns the earliest time at which a sleeping command continues. `None` if no command is sleeping.
+    /// Returns the earliest time at which a sleeping command continues; `None` if no command is sleeping.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }

@@ -1,8 +1,6 @@
 //! Contract tests for [`Aws`]: the behaviour of AWS that Comeback relies on.
 //!
-//! A unit test in this crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this
-//! file, and runs the tests against the AWS SDK, which calls a local stand-in for AWS. The trait cannot create Lambda
-//! functions or queues, so [`Fixture`] names resources that must already exist.
+//! `tests/tests/operate/contract.rs` includes this file, and runs the tests against the AWS SDK and a local stand-in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,8 +49,7 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A function's tags, environment variables and recursion setting can be written and read back. Its alias has its own
-/// configuration.
+/// A function's configuration can be written and read back, and its alias has its own.
 async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
@@ -91,7 +88,7 @@ async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// Each qualifier has its own settings. A write replaces all settings of one qualifier.
+/// A write replaces all settings of one qualifier, and no others.
 async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
@@ -170,8 +167,7 @@ fn assert_done(answers: EntryResults) {
     answers.into_iter().for_each(|answer| answer.unwrap());
 }
 
-/// A queue delivers messages with their attributes. Messages can be hidden, counted and deleted. Leaves the queue
-/// empty.
+/// A queue delivers messages with their attributes, and can hide, count and delete them.
 async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
@@ -231,8 +227,7 @@ async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each receive of a message returns a new receipt handle. The new handle can make the message visible before its
-/// visibility timeout ends.
+/// Each receive returns a new receipt handle, which can end the message's visibility timeout early.
 async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
@@ -257,7 +252,7 @@ async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each write to a parameter creates a new version. A create-only write never overwrites an existing parameter.
+/// Each write to a parameter creates a new version; a create-only write never overwrites a parameter.
 async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
