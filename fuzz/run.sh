@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make fuzz`: fuzzes each parser for FUZZ_SECONDS. LTO would remove libFuzzer's counters, and safe Rust needs no
-# sanitizers.
+# `make fuzz`: fuzzes each parser for FUZZ_SECONDS. LTO is off, because it would remove libFuzzer's counters.
+# Sanitizers are off, because safe Rust does not need them.
 set -euo pipefail
 cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 cargo run --package comeback-fuzz --bin seeds

@@ -37,7 +37,8 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
     take_code_from_zips(template["Resources"], arch)
     template["Parameters"]["Example"]["Default"] = DoubleQuotedScalarString("no")
     deploy_from_here(template["Outputs"]["AttachCommands"]["Value"], arch)
-    # Goes first, because the comment on `Parameters` is attached to the last key of `Metadata`.
+    # Inserted first, because the comment on `Parameters` is attached to the last key of `Metadata`. A key inserted
+    # after that key would follow the comment.
     template["Metadata"].insert(0, "AWS::ServerlessRepo::Application", application(version, licence))
     head = f"Comeback {version} for {arch}. `make dist` made this from template.yaml: change that one."
     template.yaml_set_start_comment(head + "\n")

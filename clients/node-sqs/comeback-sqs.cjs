@@ -138,7 +138,7 @@ class Policy {
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** Returns the reason, other than its age, not to retry a failed message; undefined if it may be retried. */
+  /** Returns the reason not to retry a failed message; undefined if it may be retried. Does not check its age. */
   ends(message, { type, asks }) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
       return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
@@ -277,8 +277,8 @@ class Batch {
   }
 
   /**
-   * Returns how long a call to SQS may take, in milliseconds. A fifth of the reserve stays free, so that no call
-   * outlives the function.
+   * Returns how long a call to SQS may take, in milliseconds. The call must end before the function's timeout, with a
+   * fifth of `reserve` to spare.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -662,7 +662,7 @@ function isoDuration(text) {
   return ignored ?? { wait: parts.reduce((total, { wait }) => total + wait, 0) };
 }
 
-/** Adds up numbers with units, such as `1h 30m`, from longest to shortest. Only the last may have a fraction. */
+/** Adds up numbers with units, the longest unit first, such as `1h 30m`. Only the last may have a fraction. */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
   for (;;) {
@@ -715,7 +715,7 @@ function optionSeconds(value) {
   return Number.isInteger(seconds) ? seconds : undefined;
 }
 
-/** Formats a number as whole seconds and a `Date` in RFC 3339. Never throws: anything else becomes a string. */
+/** Formats a number as whole seconds, or a `Date` in RFC 3339. Never throws: anything else becomes a string. */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {

@@ -53,7 +53,7 @@ function opened() {
   };
 }
 
-/** Formats a number as whole seconds and a `Date` in RFC 3339. Never throws: anything else becomes a string. */
+/** Formats a number as whole seconds, or a `Date` in RFC 3339. Never throws: anything else becomes a string. */
 function moment(when) {
   // `instanceof` is not used, because a date may come from another JavaScript context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
@@ -80,7 +80,7 @@ function words(thing) {
   }
 }
 
-/** Returns true for an integer of at most 2⁶⁴; a double cannot represent 2⁶⁴ − 1. */
+/** Returns true for an integer of at most 2⁶⁴. The actual maximum, 2⁶⁴ − 1, becomes 2⁶⁴ when parsed as a double. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

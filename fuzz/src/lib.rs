@@ -137,7 +137,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// Returns a message with this body and a numeric id, as it is when it is first received.
+/// Returns a message with this body and a numeric id, received for the first time.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {

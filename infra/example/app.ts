@@ -21,7 +21,10 @@ def handler(event, context):
     if attempt < event["fail_times"]: raise RuntimeError(f"attempt {attempt} was asked to fail")
 `;
 
-/** Builds this checkout's retry handler, and returns its folder. The CDK reserves standard output for itself. */
+/**
+ * Builds this checkout's retry handler, and returns its folder. Cargo writes only to standard error, because the CDK
+ * reserves standard output for itself.
+ */
 function builtHandler(architecture: lambda.Architecture): string {
   const folder = path.join(CHECKOUT, 'target', 'cdk-example');
   const flags = ['--flatten', 'retry-handler', `--${architecture.name.replace('_', '-')}`];

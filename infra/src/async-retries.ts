@@ -21,7 +21,7 @@ import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 import { type Refusals } from './values';
 
-/** The retry queue's visibility timeout: 1,000 receives take longer than the 14 days for which it keeps a message. */
+/** The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives, which take over 14 days. */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /** The period for which SQS reuses a data key, and within which it notices a disabled key. */

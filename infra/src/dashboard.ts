@@ -97,7 +97,11 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
   ]);
 }
 
-/** Returns a graph of the ten functions with the highest values. CloudWatch cannot search by failure destination. */
+/**
+ * Returns a graph of the ten functions in the region with the highest values.
+ *
+ * Functions that are not attached count too, because CloudWatch cannot search by failure destination.
+ */
 function ofFunctions(metric: 'Errors' | 'Throttles'): cloudwatch.IWidget {
   const all = `SEARCH('{AWS/Lambda,FunctionName} MetricName="${metric}"', 'Sum', ${PERIOD.toSeconds()})`;
   const most = `SORT(REMOVE_EMPTY(${all}), SUM, DESC, 10)`;

@@ -1,7 +1,7 @@
 import { type Duration } from 'aws-cdk-lib';
 
 /**
- * The random distribution of a backoff: the values of the handler's variable `JITTER`.
+ * The jitter of a backoff: the values of the handler's variable `JITTER`.
  *
  * A retry's ceiling is its longest possible backoff, except with `DECORRELATED`. Ceilings follow from `baseBackoff`
  * and `maxBackoff`, or from `backoffs`.

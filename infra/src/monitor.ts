@@ -21,7 +21,7 @@ export interface MonitorOptions {
   readonly topic?: sns.ITopic;
 
   /**
-   * Whether to create a dashboard as well; CloudWatch charges a monthly fee for it.
+   * Whether to create a dashboard, for which CloudWatch charges a monthly fee.
    *
    * @default false
    */

@@ -60,7 +60,8 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly logRetention?: logs.RetentionDays;
 
   /**
-   * The removal policy of the two queues, for when their stack is deleted or this construct is removed or renamed.
+   * The removal policy of the two queues. It applies if their stack is deleted, or if this construct is removed or
+   * renamed.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */
@@ -93,7 +94,7 @@ export const LONGEST_RETENTION = Duration.days(14);
 /** SQS's default retention period for a queue, in seconds. */
 const DEFAULT_RETENTION = 345_600;
 
-/** The end of a message that refuses a key in another account. */
+/** The end of the error message for an `encryptionKey` in another account or region. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
 

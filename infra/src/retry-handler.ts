@@ -155,7 +155,7 @@ export function allowKey({ encryptionMasterKey: key }: sqs.IQueue, role: iam.IRo
 }
 
 /**
- * Wraps a role so that grants apply only to requests through SQS, because `key.grant` accepts no conditions.
+ * Wraps a role so that grants to it apply only to requests through SQS. `key.grant` itself accepts no conditions.
  *
  * The value of `kms:ViaService` ends in `amazonaws.com` in all partitions.
  */

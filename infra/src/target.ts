@@ -11,7 +11,7 @@ export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** Returns the construct to configure for a target: for `$LATEST`, its function. */
+/** Returns the construct to configure: the function itself for the qualifier `$LATEST`, otherwise the given target. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }

@@ -87,7 +87,10 @@ export function checkIsFunction(target: lambda.IFunction): void {
   }
 }
 
-/** Returns a function that checks for a member instead of a class, because an app may contain a library twice. */
+/**
+ * Returns a function that checks whether a value has this member. It does not check the value's class, because an app
+ * may contain two copies of a library, each with its own class.
+ */
 function has(member: string): (value: unknown) => boolean {
   return (value) => typeof value === 'object' && value !== null && member in value;
 }

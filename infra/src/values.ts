@@ -37,7 +37,10 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/** Returns true if a number is out of range; false for a token, or for the empty string of a refused value. */
+/**
+ * Returns true if a number is out of range. A token never is, nor is the empty string that stands for a refused
+ * value.
+ */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

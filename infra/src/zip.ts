@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 
-/** The "version made by" numbers of Unix and macOS, which store Unix permissions. */
+/** The "version made by" numbers of Unix and macOS. An archive made on one of them has Unix permissions. */
 const UNIX_HOSTS = [3, 19];
 
 const STORED = 0;

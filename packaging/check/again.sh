@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the release built from a copy of the sources, in another folder and with other file modes, is identical.
+# Builds the release again from a copy of the sources, in another folder and with other file modes. Checks that the
+# files are identical to those in dist/.
 set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT

@@ -97,6 +97,6 @@ class Release(unittest.TestCase):
     def test_licences_come_from_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # The copyright holders of the C code in the binaries: musl, the allocator, and elliptic curves for TLS.
+        # The binaries contain C code for musl, memory allocation and elliptic curves. These are the copyright holders.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

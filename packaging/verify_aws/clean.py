@@ -4,7 +4,7 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# The maximum number of rounds: AWS may still list a resource after its deletion (an SQS queue for a minute).
+# The maximum number of deletion rounds. AWS may still list a deleted resource for a while: an SQS queue for a minute.
 ROUNDS = 20
 BETWEEN = 5
 

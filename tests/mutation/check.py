@@ -92,7 +92,8 @@ def failed_tests(tree, suite):
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Without debug information, cargo never mistakes a build with a planted bug for one of the checkout's own.
+    # The copy and the checkout share a target folder. A different debug setting keeps their builds apart.
+    # Otherwise, cargo could mistake a build with a planted bug for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -1,6 +1,6 @@
 //! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`).
 //!
-//! Each message is JSON, terminated by a NUL byte. The existing crates use WebSocket and take a minute to compile.
+//! Each message is JSON, terminated by a NUL byte. Crates for this protocol use WebSocket and take a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Chromium's command-line flags. Several stop requests and log messages that do not come from the page.
+/// Chromium's command-line flags. Several of them prevent requests and log messages that do not come from the page.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
@@ -147,7 +147,7 @@ impl Chromium {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
-    /// Evaluates a JavaScript expression in the current tab, and awaits a promise.
+    /// Evaluates a JavaScript expression in the current tab. If the result is a promise, awaits it.
     ///
     /// Fails if the expression throws, or if the tab leaves the page.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {

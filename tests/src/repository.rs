@@ -25,7 +25,7 @@ pub fn scratch(name: &str) -> PathBuf {
 
 /// Builds `comeback` and returns the program's path.
 ///
-/// A plain `cargo build` would leave out features of dev-dependencies, and would rebuild most dependencies.
+/// A plain `cargo build` would omit features that only dev-dependencies enable, and would rebuild most dependencies.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);

@@ -33,7 +33,7 @@ pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// File that serializes builds, because cargo-lambda moves the executables that it builds.
+/// Lock file for builds. Two builds at once could fail, because cargo-lambda moves the executables that it has built.
 fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
@@ -154,7 +154,7 @@ impl Stack {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
 
-    /// Returns true if the stack, with its parameters, has this output.
+    /// Returns true if the stack has this output. Some outputs depend on the stack's parameters.
     pub fn has_output(&self, key: &str) -> bool {
         self.outputs.contains_key(key)
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compiles our own crates with clippy in `make test`, as cargo's RUSTC_WORKSPACE_WRAPPER.
 #
-# Two crates are compiled with rustc, because tests build them as other projects would. CLIPPY_ARGS is set in
-# tests/tools/with.sh, because cargo rebuilds the crates whenever its value changes.
+# Two crates are compiled with rustc, because tests build them as other projects would. CLIPPY_ARGS is set only in
+# tests/tools/with.sh, so that its value never varies: cargo rebuilds the crates whenever it changes.
 set -euo pipefail
 case ${CARGO_PKG_NAME-} in
 outside | comeback-compile-fail-tests) exec "$@" ;;

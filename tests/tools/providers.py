@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
-# Maps each tool to its package, to the files that describe its resources, and to the pattern of their attributes.
+# For each tool: its package, the files that declare its resources, and a regular expression for their attributes.
 PROVIDERS = {
     "terraform": (
         "@cdktn/provider-aws",
@@ -38,7 +38,7 @@ PROVIDERS = {
 
 def attributes(resource: str, text: str, pattern: str) -> list[str]:
     if resource.startswith("inputs."):
-        # One file declares the input types of all resources.
+        # This file declares the input types of all resources. Search only the interfaces whose names start with `name`.
         name = resource.rsplit(".", 1)[1]
         text = "\n".join(re.findall(rf"interface {name}\w* \{{.*?^    \}}", text, re.DOTALL | re.MULTILINE))
     found = re.findall(pattern, text, re.MULTILINE)

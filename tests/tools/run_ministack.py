@@ -19,7 +19,8 @@ yaml.SafeLoader = yaml.CSafeLoader
 
 # Under faketime, Python's sleep computes its end on the fast clock but waits on the real clock: practically for ever.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# For each environment, MiniStack has a server that checks ten times a second, on the fast clock, whether to stop.
+# MiniStack runs a server for each environment, and each server checks ten times a second whether to stop. A fast
+# clock makes the checks more frequent, so their interval is lengthened.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -29,7 +30,8 @@ from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # noqa: E
 from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# MiniStack's mappings replace a queue's list of messages under a lock, so other code must take it as well.
+# MiniStack's mappings hold this lock while they replace a queue's list of messages. Other code that uses the list
+# must hold it too.
 sqs._queues_lock = threading.RLock()
 
 
@@ -142,7 +144,7 @@ lambda_runtime.ProvidedWorker._pump_output = read_on
 lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
-# When a function is updated, MiniStack kills the environment of a running invocation.
+# When a function is updated, MiniStack kills its environments. With this change, running invocations end first.
 def when_it_answered(kill):
     def kill_one(worker):
         with worker._lock:
@@ -175,7 +177,8 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# MiniStack requires permissions such as `sqs:SendMessageBatch`, which do not exist in IAM.
+# For batch calls, MiniStack requires permissions such as `sqs:SendMessageBatch`. In IAM, `sqs:SendMessage` also
+# allows the batch call.
 def of_one_message(action_of):
     @functools.wraps(action_of)
     def without_batch(*arguments):
@@ -202,7 +205,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# MiniStack names no resource when it checks the permission to simulate a role's policies; on AWS, it is the role.
+# On AWS, the permission to simulate a role's policies applies to the role. MiniStack checks it without a resource.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -289,7 +292,8 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# MiniStack also listens on port 443 if it is free; of two servers that start at the same time, one would then hang.
+# By default, MiniStack also listens on port 443 if it is free. Of two servers that start at the same time, one would
+# then hang.
 app._port_is_bindable = lambda host, port: False
 
 # MiniStack's web server ends an HTTP/2 connection, with all requests in progress, after a thousand requests.

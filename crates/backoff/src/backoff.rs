@@ -49,7 +49,8 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// Maximum length of a chain of decorrelated waits, because [`Backoff::delay`] draws the whole chain again.
+/// Maximum length of a chain of decorrelated waits. It limits the work of each call to [`Backoff::delay`], which draws
+/// the chain from its start.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -159,8 +160,8 @@ impl Backoff {
         })
     }
 
-    /// Limits the number of retries, not counting the first call. A list still allows at most one retry for each of
-    /// its waits.
+    /// Limits the number of retries, not counting the first call. A [list](Self::list) of waits still allows at most
+    /// one retry for each wait.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }

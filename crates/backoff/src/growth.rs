@@ -11,7 +11,8 @@ pub(crate) enum Growth {
     Powers { base: u64, factor: f64 },
     /// The ceiling of the nth wait is step · nᵖ: constant for p = 0, linear for p = 1, quadratic for p = 2.
     Polynomial { step: u64, power: u32 },
-    /// The ceiling of the nth wait is the nth duration in the list, or the last one past the list's end.
+    /// The ceiling of the nth wait is the nth duration in the list. Once the list is exhausted, its last duration
+    /// repeats.
     List(Arc<[u64]>),
 }
 

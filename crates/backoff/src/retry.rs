@@ -272,8 +272,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Ends the retries instead of waiting past `limit`, but cuts no call short. `elapsed` returns the time since the
-    /// retry loop started.
+    /// Ends the retries instead of waiting past `limit`. A call that is already running is not interrupted. `elapsed`
+    /// returns the time since the retry loop started.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,

@@ -145,7 +145,7 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks times that SQS always writes, and the replay assumes them.
+    /// True if the file lacks times that SQS always writes. The replay then assumes them.
     pub times_assumed: bool,
     /// The handler's calls, and its decisions about the file's messages.
     pub handled: Handled,
@@ -244,7 +244,7 @@ impl MessageDecision {
     }
 }
 
-/// Explains why the handler ignores the event's `RetryAfter`; empty if it does not.
+/// Explains why the handler ignores the event's `RetryAfter`. Returns an empty string if no `RetryAfter` is ignored.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),

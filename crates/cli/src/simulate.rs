@@ -40,12 +40,12 @@ Examples:
   comeback simulate --chaos=storm --seeds 50           what happens when calls fail for up to an hour
   comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
 
-/// Flags that the help of `simulate` shows first.
+/// The flags that `simulate --help` shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// Flags that the help of `simulate` shows under *Faults*.
+/// The flags that `simulate --help` shows under *Faults*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
-/// Puts a flag under its heading in the help of `simulate`.
+/// Puts a flag under its heading in the help.
 pub(crate) fn in_its_part(arg: Arg) -> Arg {
     let place = |flags: &[&str]| flags.iter().position(|flag| arg.get_long() == Some(flag));
     match (place(&FIRST), place(&FAULTS)) {

@@ -145,7 +145,7 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// Returns an [`Operator`] for a page that only reads, without an interrupt.
+    /// Returns an [`Operator`] for a page that only reads. Reading is never interrupted.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }

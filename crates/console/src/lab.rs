@@ -1,5 +1,5 @@
-//! The policy lab: a form for a retry policy, and the results of `comeback simulate` and `comeback plan` as the
-//! operator types.
+//! The policy lab: a form for a retry policy. It shows the results of `comeback simulate` and `comeback plan` while
+//! the operator fills it in.
 
 use std::sync::Arc;
 

@@ -121,7 +121,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// Checks the rules for all requests: a local host, GET or POST, and for POST a form from this server.
+/// Checks that the host is local, that the method is GET or POST, and that a POST comes from a page of this server.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {

@@ -195,7 +195,7 @@ pub(super) fn page_of(id: &str) -> String {
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Ids of forms whose changes were dropped from the list, so that no form performs its change again.
+    /// Ids of forms whose changes were dropped from `by_id`. Such a form cannot perform its change again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }

@@ -21,7 +21,7 @@
 //! | `study` | [`Study`], which runs its [`Point`]s on every core and averages the runs into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
 //! | `race` | one run of a study, with one event per call, and the random numbers of the run |
-//! | `reference` | the same run, with one event per message, and with CPython's `random` in the article's order of draws |
+//! | `reference` | the same run, with one event per message; its random numbers are drawn as in the article's program |
 
 mod race;
 mod reference;

@@ -1,4 +1,4 @@
-//! Reference mode of the study: simulates every message of a run, with CPython's random numbers.
+//! Reference mode of the study: simulates every message of a run, with the random number generator of CPython.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

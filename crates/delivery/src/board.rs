@@ -218,8 +218,8 @@ impl<E, R> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Marks the first entry in a lane as ready, unless it is waiting for a retry, in a call, or in half of a refused
-    /// call.
+    /// Marks the first entry in a lane as ready, unless it is in flight, is waiting for a retry, or was in a refused
+    /// call that will be sent again in halves.
     fn release(&mut self, lane: &Lane) {
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);
@@ -242,7 +242,7 @@ impl<E, R> Board<E, R> {
 
 /// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
-    /// Gives up on every entry without an outcome, without awaiting the calls in flight.
+    /// Gives up on every entry that has no outcome yet. Does not await the calls in flight.
     pub(crate) fn stop(&mut self) {
         self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
         self.leave_all(|_| true, EntryError::Stopped);

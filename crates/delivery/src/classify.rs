@@ -1,6 +1,7 @@
 //! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! An adapter switches off the SDK's retries for each call, because a second client would open its own connections.
+//! Senders do their own retries, so an adapter switches off those of the SDK. It does so for each call: a separate
+//! client without retries would open connections of its own.
 
 use std::error::Error;
 use std::time::Duration;
@@ -122,7 +123,7 @@ fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> 
     })
 }
 
-/// Text of the SDK error for a client without a credentials provider, which has no public type.
+/// Text of the SDK's error for a client without a credentials provider. The error has no public type.
 const NO_AUTH_SCHEME: &str = "failed to select an auth scheme";
 
 fn chain<E: Error + 'static>(

@@ -30,7 +30,7 @@ const LONGEST_STEP: Duration = Duration::from_millis(100);
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
-/// Each successful call raises the maximum size of the next call by this factor, while the gap is below
+/// Each successful call raises the maximum size of the next call by this factor, while the gap between calls is below
 /// `COMFORTABLE`.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
@@ -132,7 +132,7 @@ impl Pace {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// Returns how long to sleep after having waited for `gone`; zero if the next call may begin now.
+    /// Returns how long to sleep next; zero if the next call may begin now. `gone` is the time already waited.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
@@ -146,8 +146,8 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Records a pause that the service requested, and returns the sender's pause. Without the request, the entries
-    /// would wait for `own`.
+    /// Records a pause that the service requested, and returns the pause that the sender makes. `own` is the wait that
+    /// the entries would have without the request.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
@@ -225,7 +225,8 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// Adjusts the pace after a call of which the service accepted a share `part`, from 0 to 1.
+        /// Adjusts the pace after a call. `part`, from 0 to 1, is the share of the call's entries that the service
+        /// accepted.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

@@ -25,7 +25,7 @@ pub(crate) struct Intake<I, H, M, D> {
     pub(crate) is_wanted: H,
     /// Returns false once no further call may start; called before each call.
     pub(crate) may_start: M,
-    /// Ends the delivery when it completes, even if calls are in flight.
+    /// Once this future completes, the delivery ends, even if calls are in flight.
     pub(crate) deadline: D,
 }
 

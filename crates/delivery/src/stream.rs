@@ -67,7 +67,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// At most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without an outcome) at any
     /// time. A batch that is not full is sent after [`linger`](Self::linger).
     ///
-    /// An error that ends a delivery, such as a missing permission, hands back only the open entries
+    /// If an error such as a missing permission ends the delivery, only the open entries are handed back
     /// ([`EntryError::Halted`](crate::EntryError::Halted)). Once the sender has given up on an entry in a
     /// [`Lane`](crate::Lane), all later entries in the lane fail too.
     ///
@@ -147,7 +147,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     }
 }
 
-/// State of the batcher's future, which hands back every remaining entry when it is dropped.
+/// State of the batcher's future. When this value is dropped, it hands back every entry without an outcome.
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 pub struct BatchEvent {
     /// The messages that the handler can process, in the order of the batch.
     pub records: Vec<Record>,
-    /// Messages that lack a required field, which the handler only reports as failed.
+    /// Messages that lack a required field. The handler only reports them as failed.
     pub incomplete: Vec<IncompleteMessage>,
     /// Errors for records whose message attribute `Comeback` is unreadable; these records count as new messages.
     pub garbled: Vec<GarbledMessage>,

@@ -96,7 +96,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters that a reason's detail quotes from one string, because details are logged.
 const SHOWN_CHARACTERS: usize = 256;
-/// Time left before `MAX_AGE` for a late last retry, unless a tenth of `MAX_AGE` is shorter.
+/// Time from the last possible retry to the end of `MAX_AGE`, or a tenth of `MAX_AGE` if that is shorter.
 const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// Maximum jitter added to the wait that a `RetryAfter` requests, as a fraction of that wait.
 const RETRY_AFTER_JITTER: f64 = 0.1;
@@ -210,7 +210,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Returns the reason to dead-letter the event under rules 2 and 3 above, or because of `MAX_RETRIES`.
+    /// Returns the reason to dead-letter the event if rule 2, rule 3 or `MAX_RETRIES` (rule 4) forbids a retry.
     fn ruled_out(&self) -> Option<Reason> {
         let Self { event, policy, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -347,8 +347,8 @@ impl<'r> Case<'_, 'r> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 above); `None` if too
-    /// short.
+    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 above). Returns `None`
+    /// if the shortened wait would be too short.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
         (wait <= longest || longest >= self.margin()).then(|| wait.min(longest))
@@ -388,15 +388,16 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// Returns the time from `over`, the end of a pause, to the last possible retry. Later pauses must not change the
-    /// due times of events that this pause held.
+    /// Returns the time from `over`, the end of a pause, to the last possible retry. Pauses that began after the
+    /// handler noticed this end are ignored, so that they do not change the due times of events that the pause held.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }
 
-    /// Returns when a retry request makes the retry due (rule 7 above); `None` if none does before `otherwise_due`.
+    /// Returns the earliest time at which a retry request makes the retry due (rule 7 above), or `None` if no request
+    /// makes it due before `otherwise_due`.
     fn requested(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<Due> {
         let Self { event, record, policy, .. } = *self;
         if event.retry >= policy.settings().max_retries {
@@ -439,7 +440,8 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Returns how long to hide the message if its function is paused (rule 9 above); `None` if it is not.
+    /// Returns how long to hide the message because of a pause (rule 9 above), or `None` if its function is not
+    /// paused.
     fn hold(&self) -> Option<Duration> {
         let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));

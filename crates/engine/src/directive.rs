@@ -27,7 +27,7 @@ pub enum Directive {
         /// The start of the error's message, up to the first `;`: at most 64 characters, with control characters
         /// replaced.
         text: String,
-        /// The reason why the error's message is unreadable, without quoting the message.
+        /// The reason why the error's message is unreadable. It does not quote the message.
         why: &'static str,
     },
     /// The error type is `NonRetryable`, `NonRetriable` or `NeverRetry`: do not retry.

@@ -62,7 +62,8 @@ impl Environment {
         &self.policies
     }
 
-    /// The pauses that the environment last read: `None` until a read has succeeded, and empty if it reads none.
+    /// The pauses that the environment last read. `None` until a read succeeds. Empty if the environment is not set
+    /// to read pauses.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }
@@ -70,8 +71,8 @@ impl Environment {
     /// Handles one batch: decides what to do with each message, then performs the actions, deferrals first and moves
     /// last.
     ///
-    /// A message is hidden before its re-invocation or move, until one to two hours after the latest possible end of
-    /// the batch. After a crash, neither is repeated within an hour, except for a last retry before `MAX_AGE`.
+    /// Before its re-invocation or move, a message is hidden until one to two hours after the latest possible end of
+    /// the batch. After a crash, neither action is repeated within an hour, except for a last retry before `MAX_AGE`.
     ///
     /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started, and the
     /// remaining messages are reported as failed.
@@ -159,7 +160,7 @@ impl Environment {
     }
 
     /// Hides the waiting messages, and [guards](Self::guard) each message before its re-invocation or move. Returns the
-    /// first failure of a guard before a re-invocation.
+    /// first failure to guard a message that is about to be re-invoked.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],
@@ -202,8 +203,8 @@ impl Environment {
         }
     }
 
-    /// Returns a visibility timeout that ends one to two hours after the batch, in case AWS accepts a call without
-    /// responding.
+    /// Returns the visibility timeout to set before a re-invocation or move, in case that call succeeds without a
+    /// response. It usually ends one to two hours after the batch.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
@@ -263,7 +264,7 @@ impl Environment {
         message.next(Happened::Failed { cause, failure, wait });
     }
 
-    /// Moves the messages that the environment has no room to hide, or hides those that could not be sent again.
+    /// Moves the messages that the environment has no room to hide. Hides a message anyway if it could not be moved.
     async fn move_others<A: Account>(
         &mut self,
         messages: &mut [BatchMessage<'_>],

@@ -22,8 +22,7 @@ const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of characters of a string that are logged, because CloudWatch drops lines that are too long.
 const LONGEST_LOGGED: usize = 512;
 
-/// Returns the logged part of a string, its first 512 characters; event keys with the same logged part count as
-/// equal.
+/// Returns the part of a string that is logged: its first 512 characters. Event keys are compared by this part only.
 pub fn logged(text: &str) -> &str {
     text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
 }

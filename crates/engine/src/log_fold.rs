@@ -8,8 +8,8 @@ use crate::log_line::{LogLine, LoggedEvent};
 use crate::outcome::{Cause, DueBy, What};
 use crate::time::Timestamp;
 
-/// Maximum number of message kinds with a group of their own, because a function could make up any number of error
-/// types.
+/// Maximum number of message kinds with a group of their own. There is a limit because a function could make up any
+/// number of error types.
 const MOST_KINDS: usize = 1_000;
 
 /// The states of all messages in a log. Its lines may come in any order, and more than once.
@@ -91,8 +91,7 @@ pub struct MessageKind {
     pub target: Option<String>,
     /// The `errorType` of the failed invocation; `None` if it is unknown, and for the shared group.
     pub error_type: Option<String>,
-    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it; `None` if none was
-    /// ignored.
+    /// If a `RetryAfter` was ignored, the start of its message and the reason for ignoring it.
     pub retry_after_ignored: Option<String>,
 }
 

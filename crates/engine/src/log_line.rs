@@ -82,8 +82,8 @@ pub struct LoggedEvent<'a> {
     /// The time that a `RetryAfter` error requested; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
-    /// The start of an ignored `RetryAfter` error's message, and the reason for ignoring it; `None` if none was
-    /// ignored.
+    /// For an ignored `RetryAfter` error, the start of its message and the reason for ignoring it; `None` for any
+    /// other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }

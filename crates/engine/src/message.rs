@@ -177,7 +177,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// Returns the total bytes that moving the message sends, or `u64::MAX` if the message must not be moved.
+    /// Returns the total size of the copies to send if this message is moved, in bytes. The size is `u64::MAX` if the
+    /// message must not be moved. `None` if the message does not wait.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -31,7 +31,7 @@ pub enum GarbledPauses {
     /// The document has this format version, which only a later version of Comeback can read.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// The parameter is not a pauses document, because of this error.
+    /// The parameter is not a pauses document, for this reason.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
@@ -247,7 +247,7 @@ impl Pauses {
     }
 }
 
-/// Returns the entries in a JSON array of requests; any other value but `null` is one unreadable entry.
+/// Returns the entries in a JSON array of requests; none for `null`. Any other value becomes one unreadable entry.
 fn entries(raw: &RawValue, kind: RequestKind) -> Vec<RequestEntry> {
     let entries: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).unwrap_or_else(|_| Some(vec![raw]));
     let entries = entries.unwrap_or_default();
@@ -336,7 +336,8 @@ impl Pauses {
         self.requests.len() < before
     }
 
-    /// Returns the document without entries that have no effect, and with adjoining ended pauses merged.
+    /// Returns the document without entries that have no effect. Merges ended pauses of the same target if there is no
+    /// gap between them.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
@@ -358,8 +359,8 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Returns true if both pauses are over, have the same target, and overlap or adjoin. `other` must not begin
-    /// first.
+    /// Returns true if both pauses are over and have the same target, and this one does not end before `other`
+    /// begins. `other` must not begin first.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)

@@ -28,7 +28,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// Returns an error for every refused setting.
+    /// Returns an error for every invalid setting.
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
@@ -162,7 +162,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// Returns an error for every refused variable.
+    /// Returns an error for every invalid variable.
     ///
     /// ```
     /// use comeback_engine::Policy;

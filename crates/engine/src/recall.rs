@@ -24,8 +24,8 @@ use crate::timing::longest_between_reads;
 /// A hidden message that becomes visible within this time anyway is not recalled, i.e. not made visible early.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// Minimum time that a recall must gain. The clocks of handler and operator may each be off by 5 s, and calls take a
-/// while.
+/// A recall that would gain no more than this is skipped. The handler's and the operator's clocks may each be off by
+/// 5 s, and calls take time too.
 const LEAST_GAIN: Duration = Duration::from_secs(30);
 
 /// An entry in the pauses document that makes waiting messages visible early.
@@ -163,7 +163,8 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Returns `Ok` if this entry applies to a message that was logged before every handler knew the entry.
+    /// Returns `Ok` if this entry applies to a message. It does not if every handler had already read the entry when
+    /// the message was logged.
     fn covers(
         self,
         message: &WaitingMessage,

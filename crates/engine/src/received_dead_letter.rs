@@ -145,7 +145,8 @@ impl<'a> ReceivedDeadLetter<'a> {
 
     /// Reads a body in the format of a dead-letter.
     ///
-    /// The handler may have dead-lettered the body verbatim; its reason, detail and time are then not trusted.
+    /// If the handler sent this body to the dead-letter queue unchanged, the body's own reason, detail and time are
+    /// ignored.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

@@ -58,7 +58,8 @@ impl Attribute {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// Adds the sender's attributes to `ours`, which take precedence.
+    /// Adds the sender's attributes to `ours`, up to `MOST_ATTRIBUTES` in total. Skips names that `ours` already
+    /// contains.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -171,7 +172,8 @@ impl Moved {
 
     /// Returns the value of the attribute `Comeback` for the message's next copy.
     ///
-    /// If `waits_on` is true, a copy's current receive is not counted, because the message only continues to wait.
+    /// If `waits_on` is true, the message only continues to wait. A moved message's current receive is then not
+    /// counted.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,

@@ -24,14 +24,14 @@ pub const MOST_KEYS: usize = 20;
 /// The kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestKind {
-    /// Retry waiting events now: an entry in `retries`.
+    /// A request to retry waiting events now. It is an entry in `retries`.
     Retry,
-    /// Dead-letter waiting events: an entry in `cancels`.
+    /// A request to dead-letter waiting events. It is an entry in `cancels`.
     Cancel,
 }
 
 impl RequestKind {
-    /// The name of the `comeback` subcommand that makes such a request.
+    /// The name of the `comeback` subcommand that makes requests of this kind.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -52,7 +52,8 @@ pub struct Request {
     pub target: PauseTarget,
     /// The time of the request, in whole seconds; the request applies to earlier failures.
     pub at: Timestamp,
-    /// The millisecond part of the request's time, which tells apart otherwise identical requests in the same second.
+    /// The millisecond part of the request's time. It distinguishes otherwise identical requests made in the same
+    /// second.
     pub millis: u64,
     /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,
@@ -197,7 +198,7 @@ impl RequestEntry {
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"), request.kind)
     }
 
-    /// Returns this entry marked as withdrawn, with the members that this version does not read.
+    /// Returns this entry marked as withdrawn. Members that this version does not know are kept.
     pub(crate) fn withdrawn(&self) -> Self {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);

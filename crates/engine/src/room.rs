@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 /// Minimum time between an environment's counts of the messages in flight. Source: "Amazon SQS standard queues", SQS
 /// Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// An environment with room for less than a batch counts the messages in flight again.
+/// The size of a batch. An environment with room for fewer messages counts the messages in flight again.
 const LOW: u64 = 10;
 
 /// The number of messages in one retry queue that one handler environment may still hide.

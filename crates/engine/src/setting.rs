@@ -25,14 +25,14 @@ pub struct Setting {
     pub scope: Scope,
 }
 
-/// The scope of a [`Setting`].
+/// What a [`Setting`] applies to: a function, the whole queue, or a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A function's events. An entry in `POLICIES` may contain the setting too.
+    /// Each function may have its own value, from an entry in `POLICIES`.
     Function,
     /// The setting applies to all events in the queue.
     Stack,
-    /// A deployment in an AWS account, as for the URL of a queue.
+    /// A deployment in an AWS account. The URL of a queue has this scope.
     Deployment,
 }
 

@@ -13,7 +13,7 @@ use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
 /// Range of `MAX_AGE` in seconds: from a minute to SQS's maximum retention period.
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
-/// Range of `MAX_RETRIES`, whose maximum limits the cost of one chain of retries.
+/// Range of `MAX_RETRIES`. The maximum limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive, and in practice
 /// refuses 43,200 s.

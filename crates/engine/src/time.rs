@@ -84,7 +84,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// `null` after the year 9999, because years have four digits in RFC 3339.
+/// Writes the time in RFC 3339 format, in which a year has four digits. A time after the year 9999 becomes `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
@@ -111,8 +111,8 @@ pub fn seconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 90s, 24h or 14d".into())
 }
 
-/// Parses a duration: a number of seconds, or with units from milliseconds (`200ms`) to weeks; `None` for any other
-/// string.
+/// Parses a duration: a number of seconds, or numbers with units up to weeks, such as `200ms`. Returns `None` for any
+/// other string.
 ///
 /// Months are refused, because `15M` probably means 15 minutes.
 ///

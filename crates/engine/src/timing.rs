@@ -21,7 +21,8 @@ pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12)
 /// Minimum time between two reads of the pauses in one environment. SSM allows 40 `GetParameter` calls a second.
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
-/// Maximum time between two reads of the pauses, as a multiple of the minimum; drawn at random to spread the reads.
+/// Maximum time between two reads of the pauses, as a multiple of the minimum. The actual time is random, which spreads
+/// the reads of many environments.
 pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
 
 /// The longest time between two reads of the pauses: 37.5 s, or 0.375 s × `environments` if that is longer.

@@ -35,7 +35,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Creates a wait that begins at `now`, with an end that a copy of the message must carry.
+    /// Creates a wait that begins at `now`. If the message is moved, its copy must record the end of the wait.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }

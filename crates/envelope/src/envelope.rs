@@ -25,8 +25,8 @@ impl Event<'_> {
 
     /// Returns a key that stays the same on every retry: the request id of the first invocation.
     ///
-    /// Pass the request id of the current invocation. It is the key if there is no envelope, or no id in the
-    /// envelope.
+    /// Pass the request id of the current invocation. It is returned if there is no envelope, or if the envelope
+    /// contains no id.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;

@@ -138,7 +138,7 @@ const METRIC: &str = "DestinationDeliveryFailures";
 /// Maximum number of actions for each state of an alarm. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// Returns the description of a function's alarm, which is the same in the template.
+/// Returns the description of a function's alarm. The alarm in the template has the same description.
 fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -147,7 +147,7 @@ fn description(deployment: &Deployment, function: &str) -> String {
     )
 }
 
-/// The existing alarms for one function's failed events that Lambda drops.
+/// The alarms that already monitor a function's dropped events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The name of the alarm that `attach` creates for the function.

@@ -1,4 +1,4 @@
-//! Attaches functions to a deployment, which then retries their failed events, and detaches them.
+//! Attaches functions to a deployment, which then retries their failed events. Also detaches functions.
 //!
 //! An `Attachment` holds all facts about one function, from which a plan is made. No progress is saved: after an
 //! interruption, the next run makes a new plan.

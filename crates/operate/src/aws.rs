@@ -185,7 +185,7 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources; `of` is the stack that an error names.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. In error messages, `of` stands for the stack.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
     /// `cloudformation:DescribeStackEvents`: reads the newest events of a stack (one page), newest first.
@@ -213,7 +213,7 @@ pub trait Aws: fmt::Debug {
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback that gets the length and the reason of each pause that SQS requests (`Retry-After`) in a batch call.
+/// A callback for each pause that SQS requests (`Retry-After`) in a batch call, with its length and the reason for it.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.

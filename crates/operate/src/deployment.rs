@@ -151,7 +151,7 @@ impl Deployment {
         }
     }
 
-    /// Returns text that refers to a function, which a user interface can show as a link.
+    /// Returns text that refers to a function. A user interface can show the text as a link.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
@@ -227,7 +227,7 @@ impl Deployment {
         entries(self.allow_list())
     }
 
-    /// Returns true if an entry on the allow-list that the handler can parse matches the ARN.
+    /// Returns true if the allow-list matches the ARN. Entries that the handler cannot parse match nothing.
     pub fn allows(&self, arn: &str) -> bool {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }

@@ -31,8 +31,8 @@ use crate::operator::Operator;
 /// Options for [`doctor`].
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// The functions to check; if empty, all functions. Otherwise, findings about the deployment itself are printed
-    /// only if they are problems.
+    /// The functions to check; if empty, all functions. If any are named, findings about the deployment itself are
+    /// printed only if they are problems.
     pub functions: Vec<FunctionName>,
     /// The [numbers](checks::number) of the checks to run; if empty, all checks run.
     pub only: Vec<&'static str>,

@@ -68,7 +68,7 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// Returns the size of environment variables, in bytes, written as one JSON object.
+/// Returns the size of the environment variables as a JSON object, in bytes.
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }

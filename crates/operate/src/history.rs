@@ -146,8 +146,8 @@ mod tests {
     /// 15:47:20 on an arbitrary day.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
 
-    /// Returns the history for these counts of arrivals, deletions and dead-letters, each with its minutes before
-    /// 15:45.
+    /// Returns the history for these counts of arrivals, deletions and dead-letters. Each pair is a number of minutes
+    /// before 15:45, and a count.
     async fn read(counts: [&[(u64, f64)]; 3]) -> History {
         let aws = Sample::new(NOW).build();
         let queues = [

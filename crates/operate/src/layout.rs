@@ -69,7 +69,7 @@ pub struct Fact {
     pub title: &'static str,
     /// A number to show before the text, with the separator between them.
     pub count: Option<(u64, &'static str)>,
-    /// The lines of text beside the title, without `count`.
+    /// The lines of text beside the title. The first line does not include `count`.
     pub lines: Vec<Text>,
 }
 
@@ -95,7 +95,7 @@ impl Fact {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// Returns the lines of text beside this fact's title, including the count.
+    /// Returns the lines of text beside this fact's title. The first line starts with `count`, if there is one.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
@@ -104,7 +104,7 @@ impl Fact {
         lines
     }
 
-    /// Returns the separator and the first line of the text, without the count, or nothing if the line is empty.
+    /// Returns the text after the count: the separator and the first line. If the line is empty, returns an empty text.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

@@ -6,7 +6,7 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The maximum length of a search term, in bytes, which leaves room for event keys that target functions choose.
+/// The maximum length of a search term, in bytes. A term may be an event key that a target function chose.
 const LONGEST: usize = 256;
 
 /// The log levels at which the handler writes no INFO lines.

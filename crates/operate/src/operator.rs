@@ -75,7 +75,7 @@ impl Operator {
 
 /// Shows the progress of work that takes a long time.
 pub trait Follow: fmt::Debug {
-    /// Shows the progress of one stage of the work. A different unit means that a new stage has begun.
+    /// Shows the progress of one stage of the work. A new [unit](Progress::unit) means that a new stage has begun.
     fn progress(&self, progress: Progress);
 
     /// Announces the next action, such as hiding dead-letters from other consumers.

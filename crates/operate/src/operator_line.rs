@@ -1,6 +1,6 @@
 //! The log line that records a change: who changed what, when and why, and how the change ended.
 //!
-//! Neither searches for events nor metric filters find these lines, because they lack `key`, `level` and `reason`.
+//! The line lacks `key`, `level` and `reason`, so searches for events and metric filters do not find it.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};

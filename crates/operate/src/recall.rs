@@ -59,9 +59,10 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// Makes the hidden messages that match `wanted` visible when their retries are due. `written`, the request or the
-/// end of a pause, must already be in the SSM parameter. Returns `None` if `planned`, the number of messages to
-/// recall, is 0.
+/// Makes the hidden messages that match `wanted` visible when their retries are due.
+///
+/// `written` is the request or the end of a pause; it must already be in the SSM parameter. `planned` is the number
+/// of messages to recall; if it is 0, the function does nothing and returns `None`.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,

@@ -186,7 +186,7 @@ impl RequestEvents {
         })
     }
 
-    /// The request to write at time `at`, if messages are hidden for at most `hidden`.
+    /// Returns the request to write at `at`. Its end depends on `hidden`, the longest time that a message is hidden.
     fn request(
         &self,
         operator: &Operator,

@@ -225,7 +225,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// Returns why the handler retries no events, or how soon it checks the events that are not recalled.
+    /// A note about held events that are not recalled: how soon the handler checks them, or why it retries no events.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

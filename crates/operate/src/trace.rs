@@ -58,7 +58,7 @@ pub struct TraceOptions {
     pub since: Duration,
 }
 
-/// Selects the invocations whose log lines are read, with two searches for each.
+/// Selects the invocations whose log lines are read. Each takes two searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinesOf {
     /// Selects no invocation.

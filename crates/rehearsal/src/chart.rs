@@ -135,7 +135,7 @@ impl Room {
     /// Room for the labels below the plot.
     pub const BELOW: u32 = 46;
 
-    /// Returns the space around a plot in a file, below a header that is `header` pixels high.
+    /// Returns the space around a plot in an image file. The header above the plot is `header` pixels high.
     pub const fn below(header: u32) -> Self {
         Self { top: header, right: 24, left: 76, margin: 14 }
     }

@@ -5,7 +5,7 @@ use plotters::style::RGBColor;
 
 use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 
-/// Style sheet for a page that defines the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
+/// Style sheet for a page. The page must define the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
 /// Size of a chart in pixels, small enough for its text to be readable on a phone.

@@ -14,7 +14,7 @@ use crate::figure::{Key, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt, or of the next attempt for a wait or a dead-lettering.
+    /// Number of the attempt, which determines the row in the chart. A wait has the number of the attempt after it.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.
     pub mark: Mark,
@@ -27,7 +27,7 @@ pub enum Mark {
     Failed,
     /// An attempt succeeded.
     Succeeded,
-    /// The event begins a wait that ends at the next moment.
+    /// The event begins a wait. The next [`Moment`] is the end of the wait.
     Hid,
     /// The event was dead-lettered.
     DeadLettered,

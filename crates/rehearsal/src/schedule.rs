@@ -18,7 +18,7 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// Approximate number of later retries, with round numbers, in a table that shows only some retries.
+/// Maximum number of retries with round numbers, such as 50 and 100, in a table that shows only some retries.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.

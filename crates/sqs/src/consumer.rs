@@ -27,7 +27,7 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Maximum time before the function's timeout in which the consumer starts no more records.
+/// Maximum length of the reserve. During this last part of the function's time, the consumer starts no more records.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left.
 const KEPT_FREE: u32 = 5;
@@ -125,8 +125,7 @@ where
     }
 }
 
-/// Parses the records of an event. Fails if a record is not from SQS, because the record would wrongly count as
-/// handled.
+/// Parses the records of an event. Fails if a record is not from SQS, because it would otherwise count as handled.
 fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     let problem = match &event {
         Value::Object(event) => match event.get("Records") {

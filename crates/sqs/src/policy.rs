@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout from the second receive on: 30 s less than SQS's 12 hours, which it counts from a receive
-/// that may be up to 1,230 s old.
+/// Maximum visibility timeout from the second receive on: SQS's 12 hours, less 30 s, less the 1,230 s that may have
+/// passed since the receive.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
@@ -33,7 +33,7 @@ pub struct Options {
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default; `Decorrelated` is refused.
     pub jitter: Jitter,
-    /// The age, counted from sending, at which a failed message is dead-lettered: 60 s to 14 days, the default.
+    /// The age, counted from sending, at which a failed message is dead-lettered: 60 s to 14 days; by default, 14 days.
     pub max_age: Duration,
     /// The number of receives after which a failed message is dead-lettered: 1 to 1,000, or `None`, the default, for no
     /// limit.
@@ -127,7 +127,7 @@ impl Options {
         Duration::from_secs(draw(least, ceiling))
     }
 
-    /// Returns the reason why a failed message gets no retry, apart from its age, or `None` if it may get one.
+    /// Returns the reason why a failed message gets no retry, or `None` if it may get one. Ignores the message's age.
     fn ends(&self, message: Sent, error_type: &str) -> Option<NoRetry> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
@@ -143,8 +143,8 @@ impl Options {
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// Decides when a failed message becomes visible again, or why it gets no retry. If a `RetryAfter` is ignored, also
-    /// returns the reason.
+    /// Returns a failed message's retry, or the reason not to retry it. If a `RetryAfter` is ignored, also returns the
+    /// reason for ignoring it.
     pub(crate) fn decide(
         &self,
         message: Sent,

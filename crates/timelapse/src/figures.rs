@@ -102,7 +102,7 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the number of retries per arrived event; `None` if no event arrived. If faults split an
+    /// Percentiles of the number of retries, over the events that arrived. `None` if none arrived. If faults split an
     /// event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the outage's end to the delivery of each event that arrived during it; `None` if none was
@@ -139,7 +139,7 @@ pub struct Summary {
     /// The run, minute by minute.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// Number of arrived events for each number of retries: 0, 1, 2 and so on.
+    /// Numbers of events that arrived and got 0 retries, 1 retry, 2 retries and so on.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Number of events that arrived during the outage, delivered or not.
@@ -228,7 +228,7 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of retries per arrived event; `None` if no event arrived. If faults split an
+    /// Percentiles of the number of retries of each event that arrived; `None` if no event arrived. If faults split an
     /// event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of this target's outage to the delivery of each event that arrived during it; `None`
@@ -246,8 +246,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Returns the figures for the targets that `is_counted` selects by index, and the numbers of arrived events by
-    /// number of retries.
+    /// Returns the figures for the targets that `is_counted` selects by index. Item `n` of the vector is the number of
+    /// events that arrived and were retried `n` times.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,

@@ -53,7 +53,8 @@ pub trait Surroundings {
     /// Returns true if at least one message in the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
-    /// Returns the next time at which a message in the retry queue becomes visible or expires; `None` if there is none.
+    /// Returns the next time at which a message in the retry queue becomes visible or expires; `None` if the queue is
+    /// empty.
     fn next_change(&self) -> Option<Timestamp>;
 
     /// Returns the number of in-flight messages in the retry queue.

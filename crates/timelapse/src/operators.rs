@@ -48,7 +48,8 @@ pub trait OperatedDeployment {
 /// Tasks for a run's operators, as set by the arguments of `comeback simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorTasks {
-    /// Time of the operators' `comeback retry`, from the run's start, and its `--within`; `None` if they run none.
+    /// The time of `comeback retry`, counted from the run's start, and the value of its `--within`. `None` if the
+    /// operators do not run it.
     pub retry_now: Option<(Duration, Duration)>,
     /// Seed for the operators' random commands, and the length of the run; `None` if they run none.
     pub chaos: Option<(u64, Duration)>,

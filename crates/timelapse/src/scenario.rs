@@ -43,11 +43,13 @@ pub struct Scenario {
     pub poison: f64,
     /// Length of each down or up phase during the outage, at least a minute; `None` if the target stays down.
     pub flapping: Option<Duration>,
-    /// Time after which an invocation times out while the target is down, at most 15 minutes; `None` if none hangs.
+    /// Time after which an invocation times out while the target is down, at most 15 minutes; `None` if no invocation
+    /// hangs.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000); `None` if unlimited.
     pub capacity: Option<f64>,
-    /// Wait that the target requests with `RetryAfter` on each failure: whole seconds, at most 14 days; `None` if none.
+    /// Wait that the target requests with `RetryAfter` on each failure: whole seconds, at most 14 days. `None` if the
+    /// target requests no wait.
     pub retry_after: Option<Duration>,
     /// Minimum size of a payload, in bytes; at most 1,046,528.
     pub payload_size: usize,

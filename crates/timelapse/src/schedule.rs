@@ -37,7 +37,7 @@ pub struct Schedule {
     pub retries_made: RetriesMade,
     /// Number of dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Figures for each retry, from the first to the last of any event.
+    /// Figures for the first retry, the second retry, and so on, up to the highest number that any event reached.
     pub retries: Vec<ScheduledRetry>,
     /// Seconds from each event's first failure to its last retry, in ascending order.
     #[serde(skip)]
@@ -56,9 +56,9 @@ pub struct RetriesMade {
     pub mean: f64,
     /// Lowest number of retries for any event.
     pub min: usize,
-    /// 5th percentile of the events' numbers of retries.
+    /// 5th percentile of the number of retries per event.
     pub p5: usize,
-    /// 95th percentile of the events' numbers of retries.
+    /// 95th percentile of the number of retries per event.
     pub p95: usize,
     /// Highest number of retries for any event.
     pub max: usize,

@@ -23,7 +23,7 @@ const OCCURRENCES_PER_CLOCK: u64 = 4_096;
 /// Reasons why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The scenario has invalid settings; contains one error for each.
+    /// The scenario has invalid settings. There is one error for each invalid setting.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
     /// The run broke an invariant.

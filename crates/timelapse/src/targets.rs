@@ -9,7 +9,7 @@ pub struct SimulatedTarget {
     pub name: String,
     /// This function's share of the events, relative to the shares of the other functions; more than 0.
     pub share: f64,
-    /// Duration of this function's outage, counted from the run's start; `None` if the scenario's outage applies.
+    /// Duration of this function's outage, which begins with the run; `None` if the scenario's outage applies.
     pub outage: Option<Duration>,
 }
 

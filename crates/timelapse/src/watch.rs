@@ -12,7 +12,7 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Observes what happens in a run, at times measured from its start.
+/// Observes what happens in a run. Each `at` is the time since the start of the run.
 pub trait Watcher {
     /// Called from time to time as the virtual clock moves on.
     fn clock(&mut self, _at: Duration) {}

@@ -46,7 +46,7 @@ pub(crate) enum Occurrence {
     HandlerTimesOut(usize),
     /// A fault makes a hidden message visible early, unless the message has a newer receipt handle than this one.
     AppearsEarly(ReceiptHandle),
-    /// A fault ends the retention period of the message with this handle early.
+    /// A fault makes the message with this handle expire before the end of its retention period.
     ExpiresEarly(ReceiptHandle),
     OperatorsAct,
 }
@@ -341,7 +341,7 @@ impl World {
         batch
     }
 
-    /// Ends a batch whose handler crashed, and keeps all its messages.
+    /// Ends a batch whose handler crashed. All messages of the batch stay in the queue.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
         self.current_batch = None;

@@ -1,4 +1,4 @@
-//! An example target that fails as each event asks.
+//! An example target that fails on request.
 //!
 //! `{"fail_times": 3}` fails the first three invocations, and `{"fail": true}` fails every invocation; `"error_type"`
 //! and `"error_message"` set the error. Any other event succeeds. While the environment variable `FAIL_WITH` names an

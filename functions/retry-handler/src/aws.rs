@@ -78,8 +78,7 @@ impl Aws {
         }
     }
 
-    /// Creates the account through which the handler calls AWS for one batch. At `invokes_end`, the handler stops
-    /// waiting for `Invoke` calls.
+    /// Creates the [`AwsAccount`] for one batch, which stops waiting for `Invoke` calls at `invokes_end`.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,

@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// The CDK construct in `infra` refuses the same settings in the same words, and is tested against the same file.
+    /// A test of the CDK construct in `infra` reads the same golden file, because both must refuse the same settings.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -7,8 +7,8 @@ use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Paus
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging JSON lines with a timestamp, whatever the function's log format is, unlike lambda_runtime's
-/// subscriber.
+/// Starts logging JSON lines with a timestamp, whatever the function's log format is. `lambda_runtime`'s subscriber
+/// follows that format and omits the timestamp.
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
@@ -19,7 +19,7 @@ pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// Returns the text to log for a panic, without a message that may quote the event.
+/// Returns the text to log for a panic. Omits the panic's message if it may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -56,7 +56,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// Logs the outcome of a batch: a line for each message, but one for all that were only moved again.
+/// Logs the outcome of a batch. Messages that were only moved again get no lines of their own; one line counts all
+/// moves.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -155,7 +156,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// Logs at level ERROR that the pauses could not be read, because messages accumulate until a read succeeds.
+/// Logs that the pauses could not be read. The level is ERROR because messages accumulate until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
@@ -244,7 +245,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Returns a leaked message that reports the function's failure at `time`, and the event in it.
+    /// Returns a message that reports the function's failure at `time`, and the event in it. The message is leaked.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),

@@ -1,4 +1,4 @@
-//! Metrics in CloudWatch's embedded metric format, which CloudWatch extracts from log lines.
+//! Metrics in CloudWatch's embedded metric format. CloudWatch extracts them from log lines.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ struct Counted {
 }
 
 impl Group {
-    /// Returns the group of metrics that an outcome is counted in. Its target is an entry of `TARGET_FUNCTIONS`, so
-    /// messages cannot create new metrics, which cost money.
+    /// Returns the group of metrics that an outcome is counted in. The group's target is an entry of
+    /// `TARGET_FUNCTIONS`, so messages cannot create new metrics, which cost money.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());

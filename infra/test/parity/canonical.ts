@@ -143,7 +143,7 @@ function evaluator(
 }
 
 /**
- * Returns IAM policy statements keyed by their actions and resources, so that the order of these makes no difference.
+ * Returns IAM policy statements keyed by their sorted actions and resources, so that order makes no difference.
  */
 function byWhatTheyAllow(statements: Record<string, unknown>[]): Record<string, unknown> {
   const list = (value: unknown) => [value].flat().sort().join(' ');

@@ -55,7 +55,7 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Corrects settings that `comeback doctor` would report, because MiniStack or the tests change them.
+/// Corrects the settings of the local stack that `comeback doctor` would report.
 ///
 /// MiniStack ignores `RecursiveLoop` in a template, and [`MiniStack::stack`] shortens the queue's visibility timeout.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {

@@ -171,7 +171,7 @@ impl Ward {
     }
 }
 
-/// Asserts that `doctor` finds the same for a function that reads SQS, with and without a deployment.
+/// Asserts that `doctor` reports the same checks for a function that reads SQS, whether or not the stack exists.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

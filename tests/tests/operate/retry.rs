@@ -16,7 +16,7 @@ const WITHIN: Duration = Duration::from_secs(14 * 60);
 /// Longest time from the request to the last retry, on the fast clock.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// An operator fixes a bug and requests earlier retries for the failed events, which would each wait for 11 hours.
+/// An operator fixes a bug and requests earlier retries for the failed events. Each would otherwise wait for 11 hours.
 ///
 /// The handler learns of the request when it next moves a message, at least every 15 minutes of the fast clock.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
@@ -87,7 +87,7 @@ pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     requests_are_cancelled(&operator, function);
 }
 
-/// Requests retries, watches until all are made, and returns the request from `comeback pause --list --json`.
+/// Requests retries and watches until all are made. Returns the request as `comeback pause --list --json` shows it.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));

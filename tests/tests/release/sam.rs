@@ -123,7 +123,7 @@ async fn retries(ministack: &MiniStack, name: &str) {
 
 /// Asserts that `comeback doctor` finds the stack healthy, apart from the shortened visibility timeout (CB011).
 ///
-/// MiniStack ignores `RecursiveLoop` in CloudFormation, so recursion is allowed first.
+/// MiniStack ignores `RecursiveLoop` in CloudFormation, so this function first allows recursion with the AWS CLI.
 fn assert_healthy(ministack: &MiniStack, operator: &Operator, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let allow = "aws lambda put-function-recursion-config --recursive-loop Allow --function-name";

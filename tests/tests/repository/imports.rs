@@ -53,7 +53,8 @@ fn sources() -> Vec<PathBuf> {
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
 
-/// Returns the files that each file of a crate imports from, and its imports of names that the root only re-exports.
+/// Returns the files that each file of a crate imports from. The second value lists the imports that go through a
+/// re-export in the crate's root.
 fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);
@@ -148,7 +149,7 @@ fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> 
     Some(path.into())
 }
 
-/// A cycle of files that each import the next, with the first repeated at the end, or `None`.
+/// Returns the files of an import cycle, with the first repeated at the end, or `None` if there is no cycle.
 fn circle(imports: &Imports) -> Option<Vec<String>> {
     let mut left = imports.clone();
     // A file that imports from none of the remaining files is not in a cycle.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// Pages and their sections with `sh` blocks, with the path of the test that runs them.
+/// The page and heading of each section with `sh` blocks, and the path of the test that runs the blocks.
 ///
 /// Sections with only `comeback` and `make` commands are not listed.
 const CLAIMS: [(&str, &str, &str); 24] = [
@@ -75,7 +75,8 @@ fn tests_read_the_sections_they_claim() {
     }
 }
 
-/// Blocks that run in a checkout put its tools first on the `PATH`: another cargo-lambda might find no compiler.
+/// On each page, the commands for a checkout put its tools first on the `PATH`. A cargo-lambda that was installed
+/// elsewhere might not find a compiler.
 #[test]
 fn installed_tools_come_first_on_the_path() {
     const FRONT: &str = "export PATH=\"$PWD/.tools/sam/bin:$PATH\"";

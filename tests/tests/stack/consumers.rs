@@ -1,4 +1,4 @@
-//! Tests the consumers in docs/consumer.md, in Python, Node.js and Rust, which read an SQS queue directly.
+//! Tests the consumers in docs/consumer.md: functions in Python, Node.js and Rust that read an SQS queue directly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,7 @@
 //! Contracts for SQS, the event source mapping and asynchronous invocations.
 //!
-//! Each is checked on MiniStack and on the simulations' model of SQS; some also on the queue of the engine's tests.
+//! Each is checked on MiniStack and on the simulations' model of SQS. Some are also checked on the queue that the
+//! engine's tests use.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;
@@ -20,7 +21,8 @@ use stand::{EngineQueue, Model};
 /// A visibility timeout, in seconds, that outlasts every contract's test.
 const LONG: u64 = 600;
 
-/// Trials `contract::model::…` and `contract::ministack::…` for each contract, and for some, `contract::engine::…`.
+/// Returns the trials of all contracts. Each contract has the trials `contract::model::…` and
+/// `contract::ministack::…`; some also have `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! trials {

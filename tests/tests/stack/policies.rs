@@ -36,7 +36,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
     assert_eq!(dead_letter["reason"], "max_retries");
 }
 
-/// Invokes this function with a failing event, and returns the log line that defers it by at least ten seconds.
+/// Invokes a function with a failing event. Returns the log line for a wait of at least ten seconds.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
     eventually(&format!("an event of {function} to wait"), async || {

@@ -32,13 +32,14 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// A server on which an hour passes in a minute, for the one test that counts messages at a single moment.
+    /// A server on which an hour passes in a minute, for a single test. That test counts messages at one moment, and
+    /// other tests would slow the server down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
     }
 
-    /// A separate server for the stack deployed by hand, whose log group has a regular stack's name.
+    /// A separate server for the stack deployed by hand, because its log group has the same name as another stack's.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)

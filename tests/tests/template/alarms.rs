@@ -1,4 +1,4 @@
-//! Tests that each alarm fires and clears with the situation that it reports, and ignores similar ones.
+//! Tests that each alarm fires for its problem, clears when the problem is over, and ignores similar situations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use comeback_tests::template;
 use serde_json::Value;
 
-/// Values of a metric or expression, one for each period, or `None` without a data point.
+/// Values of a metric or expression, one for each period. `None` means that the period has no data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
 /// The values of each metric, one for each minute, by the metric's name.

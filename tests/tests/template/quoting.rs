@@ -1,4 +1,4 @@
-//! Tests, with a fake AWS endpoint, that each tool reads `POLICIES` correctly if quoted as in docs/settings.md.
+//! Runs the commands in docs/settings.md that set `POLICIES`, and checks that a fake AWS receives the right value.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,8 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// Shell function that replaces `cargo`, so that the documented `cargo lambda deploy` deploys any file.
+/// Shell function that replaces `cargo`, so that the documented `cargo lambda deploy` accepts a file that cargo has
+/// not built.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]
@@ -80,7 +81,7 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Sends a request's body to `bodies` before responding "not found", because the command may then exit.
+/// Sends a request's body to `bodies`, and then responds "not found". The command may exit once it has the response.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

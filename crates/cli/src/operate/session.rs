@@ -223,7 +223,7 @@ fn is_yes(answer: &str) -> bool {
 /// Shows progress as a bar, or as a spinner if the total is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// True if the command prints JSON, without remarks.
+    /// True if the command prints JSON. Remarks are then suppressed.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }

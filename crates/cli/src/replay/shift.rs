@@ -57,8 +57,7 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// Returns a copy of `text` in which the `times` in each of `objects` are shifted. The objects must borrow from
-    /// `text`.
+    /// Returns a copy of `text` with the times in these objects shifted. The objects must borrow from `text`.
     fn applied<'a>(
         self,
         text: &'a str,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::*;
 
-/// Runs `comeback simulate`, and returns the report that it writes to `folder`, and its standard output.
+/// Runs `comeback simulate` with a report in `folder`. Returns the report and the standard output.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));

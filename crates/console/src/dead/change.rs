@@ -1,4 +1,4 @@
-//! Pages for redriving and discarding dead-letters. Only performing a plan reads the queue.
+//! Pages for redriving and discarding dead-letters. Plans use the snapshot; only the change itself reads the queue.
 
 use askama::Template;
 use axum::Router;

@@ -35,7 +35,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// The facts about the dead-letter, from the snapshot until it is read again.
+    /// The facts from the snapshot or, once the dead-letter has been read again, from the queue.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
@@ -104,8 +104,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Reads the queue until the dead-letter is found, and redirects to the result. The read continues after a
-/// disconnect, to give back the other dead-letters.
+/// Reads the queue until the dead-letter is found, and redirects to the result. If the browser disconnects, the read
+/// continues, to give back the other dead-letters.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;

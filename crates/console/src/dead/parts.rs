@@ -33,7 +33,7 @@ pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
 }
 
 /// Performs an action that reads the dead-letter queue, and redirects to its progress page. A second submission of
-/// the form performs nothing.
+/// the form does not repeat the action.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,

@@ -211,7 +211,8 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry, which the halves of a refused call would show.
+    /// Returns true if the service may be refusing every entry. The halves of a refused call are then sent first, to
+    /// find out.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

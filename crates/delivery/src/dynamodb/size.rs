@@ -43,7 +43,7 @@ fn stored_number(number: &str) -> usize {
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Upper bound on the size of a write in the JSON of a call.
+/// Upper bound on the number of bytes that a write adds to a request's JSON.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // The JSON around a write: `"table":[…],` and `{"DeleteRequest":{"Item":…}},`.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
@@ -55,7 +55,7 @@ fn sent_attributes(attributes: &Attributes) -> usize {
     2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
 }
 
-/// Upper bound on the size of an attribute value in the JSON of a request, such as `{"S":…}`.
+/// Upper bound on the size of an attribute value as JSON, such as `{"S":…}`.
 fn sent_value(value: &AttributeValue) -> usize {
     const AROUND: usize = r#"{"NULL":}"#.len();
     const LITERAL: usize = "false".len();

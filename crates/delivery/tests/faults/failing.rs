@@ -197,7 +197,8 @@ async fn call_is_one_request_despite_client_retries<A: Api>() {
     }
 }
 
-/// Uses the SDK's default HTTP client, because all SDK clients would share a custom one anyway.
+/// Uses the SDK's default HTTP client. With a custom one, all SDK clients share connections, so the test would prove
+/// nothing.
 async fn senders_share_the_connections_of_their_client<A: Api>() {
     let service = Service::obliging().await;
     let mut config = config(&service).into_builder();

@@ -42,7 +42,7 @@ pub(crate) struct Log {
     pub(crate) calls: Vec<Vec<String>>,
     /// The accepted entries, in the order in which they were accepted.
     pub(crate) done: Vec<String>,
-    /// Entries whose response did not report them as accepted; a caller may send these again.
+    /// Entries that a call's response did not report as accepted. A caller may send them again.
     pub(crate) doubtful: Vec<String>,
     /// Descriptions of the calls that the real service would have refused.
     pub(crate) violations: Vec<String>,

@@ -53,7 +53,7 @@ pub(crate) struct Service {
     pub(crate) polls: usize,
     /// Bytes that an entry adds to a call beyond its own size.
     pub(crate) overhead: usize,
-    /// An error kind, and the ids of the entries that make their whole call fail with it.
+    /// A call fails as a whole, with this kind of error, if it contains an entry with one of these ids.
     pub(crate) bad: (ErrorKind, Vec<usize>),
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// Waits like those of `Retries::default()`, but from fixed seeds, one for each clone.
+/// An iterator over waits like those of `Retries::default()`, but with a fixed seed. Each clone gets the next seed.
 struct Drawn {
     waits: Delays,
     next_seed: Arc<AtomicU64>,

@@ -125,7 +125,8 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// If a message cannot be hidden before its move, it is hidden for its wait, even though `HIDE_UP_TO` is 0.
+/// If the call to hide a message before its move fails, the message is not moved. A second call hides it for its
+/// wait, even though `HIDE_UP_TO` is 0.
 #[test]
 fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);
@@ -140,7 +141,7 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages use up the room, because they could not be hidden before their re-invocations.
+/// Two messages could not be hidden before their re-invocations, so they must not be moved. They use up the room.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);

@@ -129,7 +129,7 @@ fn a_read_that_panics_is_a_failure() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
 }
 
-/// If there is no room to hide a held message, its copies carry the end of the hold.
+/// Without room for hidden messages, a held message is moved. Each copy records when the hold ends.
 #[test]
 fn held_messages_may_be_moved() {
     let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));

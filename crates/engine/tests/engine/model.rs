@@ -25,7 +25,7 @@ fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {
     Protocol { policy, failed: vec![TARGET], faults: 2, outage: Duration::from_secs(600) }
 }
 
-/// Retries one minute after the first failure and two minutes after the second.
+/// Allows two retries: one minute after the first failure, and two minutes after the second.
 fn two_retries() -> Protocol {
     protocol(|_| {})
 }

@@ -220,7 +220,8 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// If an open pause postponed the retries of returning events, each check would delay them further.
+/// An open pause must not postpone retries that an earlier pause spread out. Otherwise, each check of their messages
+/// would postpone them again.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);

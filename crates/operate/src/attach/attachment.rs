@@ -36,7 +36,8 @@ pub(crate) struct Attachment {
     /// True if `attach` has granted the handler's role permission to invoke the function, because no stack owns the
     /// handler.
     pub(crate) invoke_policy: bool,
-    /// The size in characters of the handler role's inline policies with the added permission; 0 if none is added.
+    /// The total size, in characters, of the handler role's inline policies once `attach` has added a permission to
+    /// invoke the function; 0 if it adds none.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations.
     pub(crate) owner: Option<String>,

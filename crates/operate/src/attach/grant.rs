@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// A policy statement: the allowed actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
-/// An inline policy of a role, in which Comeback keeps the statements of other regions and of users.
+/// An inline policy of a role. Edits preserve users' own statements and the permissions for other regions.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Policy(Map<String, Value>);
 

@@ -467,8 +467,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// Returns the context entry for the use of a KMS key through SQS, which a policy may require. Its suffix is
-    /// `amazonaws.com` in all partitions.
+    /// Returns the context entry for a call that uses a KMS key through SQS. A policy may require this entry. Its
+    /// value ends with `amazonaws.com` in every partition.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")

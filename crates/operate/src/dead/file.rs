@@ -30,7 +30,7 @@ const WRITTEN_AT_ONCE: usize = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredDeadLetter {
     pub(super) message_id: String,
-    /// The time when the message was sent, in milliseconds since the epoch, which an import ignores.
+    /// The time when the message was sent, in milliseconds since the epoch. An import ignores it.
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
@@ -141,7 +141,7 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Truncates the file, and waits until that is on disk: the removed lines could reappear after a crash.
+    /// Truncates the file and syncs it to disk. Otherwise, the removed lines could reappear after a crash.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }

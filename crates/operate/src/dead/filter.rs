@@ -99,7 +99,7 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
 ///
 /// # Errors
 ///
-/// Fails if the text is not one of these names, and lists them all.
+/// Fails if the text is not one of these names. The error lists them all.
 pub fn read_reason(text: &str) -> Result<&'static str, String> {
     let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
     let found = all.iter().find(|name| **name == text).copied();

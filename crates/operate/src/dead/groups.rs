@@ -14,7 +14,8 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// The maximum number of groups, because functions can report any string as an error's type.
+/// The maximum number of groups. Without it, every dead-letter might get its own group, because functions can report
+/// any string as an error's type.
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// The maximum length of an error's type, message and details, in characters.
 pub(super) const LONGEST_ERROR: usize = 256;

@@ -43,7 +43,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until `dead_letters` dead-letters since `begin` are within the rate; returns false if interrupted.
+    /// Waits until this pace allows another dead-letter after `dead_letters` of them since `begin`. Returns false if
+    /// interrupted.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

@@ -39,8 +39,8 @@ impl NewPayload {
     }
 }
 
-/// Returns a JSON document's characters without the white space between values. The flag is true inside a string and at
-/// its closing quote.
+/// Returns a JSON document's characters without the white space between values. Each character has a flag, which is
+/// true inside a string and at its closing quote.
 pub(super) fn compact(json: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut in_string, mut escaped) = (false, false);
     json.chars().filter_map(move |character| {
@@ -88,7 +88,7 @@ impl RedriveRules {
     }
 
     /// The message that a redrive sends, or the reason why the handler would immediately dead-letter it again. The
-    /// message has no attributes, because `Comeback` would mark it as a copy.
+    /// message has no attributes: the attribute `Comeback` would mark it as a copy of another message.
     pub(super) fn message(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
         let payload = self.payload.as_ref().map(|payload| &*payload.0);
         let body = received.dead_letter().redriven(self.retarget.as_deref(), payload);

@@ -66,7 +66,7 @@ pub struct Read {
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
     pub dead_letters: u64,
-    /// The time, counted from the check, by which the dead-letters are visible again if their reader has stopped.
+    /// The time by which the dead-letters are visible again if their reader has already stopped.
     pub until: Timestamp,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     format!("{action}: {failure}{remedy}")
 }
 
-/// Returns a callback that tells the operator the length and the reason of each pause in batch calls.
+/// Returns a callback that tells the operator how long a batch call waits at SQS's request, and why.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));

@@ -146,7 +146,7 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Returns a message's event key as the handler reads it, and asserts that the event starts over.
+/// Returns a message's event key as the handler reads it, and asserts that the event's next retry is number 1.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),

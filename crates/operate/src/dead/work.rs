@@ -68,8 +68,8 @@ pub(super) async fn send(
     answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
 }
 
-/// Performs an action on a plan's dead-letters, and deletes those then stored elsewhere; `did` is a verb such as
-/// `redrove`.
+/// Performs an action on a plan's dead-letters. Deletes each dead-letter that the action has stored elsewhere. `did`
+/// is a verb such as `redrove`.
 pub(super) async fn act<A: Action>(
     operator: &Operator,
     picked: &Picked,

@@ -24,7 +24,7 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// The function that judges the facts, for one kind of subject.
+/// The function that judges the facts. Each variant is for one kind of subject.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),

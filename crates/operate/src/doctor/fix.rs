@@ -29,8 +29,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`, or lowers the number of pollers if that exceeds the
-/// setting's maximum.
+/// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`. If `invocations` exceeds the setting's maximum, the
+/// command lowers the number of pollers instead.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {

@@ -144,7 +144,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// Returns the open pauses for a target, of which `comeback` creates at most one.
+/// Returns the open pauses for a target. `comeback` creates at most one.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,

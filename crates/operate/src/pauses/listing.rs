@@ -20,7 +20,7 @@ use crate::text::Text;
 /// The open pauses and the requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
-    /// The open pauses, or `None` if they could not be read or the handler reads none.
+    /// The open pauses. `None` if they could not be read, or if the handler does not read pauses.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
     /// The changes that operators have made to the pauses, if requested.

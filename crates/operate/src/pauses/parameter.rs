@@ -27,7 +27,7 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// Returns the error for a parameter that cannot be parsed, which names the version to restore.
+/// Returns the error for a parameter that cannot be parsed. If possible, it names the version to restore.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -80,8 +80,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// The maximum number of writes for one edit.
 const WRITES: u32 = 8;
 
-/// The SSM parameter with the pauses and requests. SSM's only conditional write creates a parameter that does not
-/// exist.
+/// The SSM parameter with the pauses and requests. SSM offers no conditional write, except for creating a parameter
+/// that does not exist yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter<'a> {
     account: &'a Account,
@@ -119,8 +119,8 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// After a failed write, returns the number of the newer version that has this text, in case only SSM's response
-    /// was lost. If there is none, fails with `failure`, the write's error.
+    /// Checks after a failed write whether SSM wrote the text but its response was lost. If so, returns the new
+    /// version's number. Otherwise fails with `failure`, the error of the write.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {
             let unknown = "; if it was not answered, it may have been written all the same: see pause --list";

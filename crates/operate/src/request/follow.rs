@@ -88,7 +88,7 @@ impl Watch {
     }
 }
 
-/// Counts of the awaited retries since a request, and of their failures.
+/// Counts of the retries made since a request, and of those that failed. Only retries in [`Watch::awaited`] count.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,

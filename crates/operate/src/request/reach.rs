@@ -111,8 +111,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled because of `why`. Returns true if `entry` does not affect its event's
-    /// due time.
+    /// Adds a message that is not recalled to the count for the reason `why`, if there is one. Returns true if `entry`
+    /// does not affect when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
@@ -174,8 +174,8 @@ impl Reach {
     }
 }
 
-/// Estimates when the handler next checks the event after `noticed`, when it has read the request. A moved message is
-/// checked every 15 minutes until its retry is due, without a log line.
+/// Estimates when the handler next checks the event, once it has read the request at the time `noticed`. It checks a
+/// moved message every 15 minutes until the retry is due. It does not log these checks.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_check >= noticed => event.next_check,

@@ -41,8 +41,8 @@ impl Trace {
         short(moment.since(self.now).as_secs_f64())
     }
 
-    /// The last sentence for an event whose retry is overdue, beginning with `the`: `The`, or a clause that ends in
-    /// `the`.
+    /// The last sentence for an event whose retry is overdue. `the` is the start of the sentence: `The`, or a clause
+    /// that ends in `the`.
     fn overdue(&self, the: &str, due: Timestamp) -> Text {
         let late = format!("{the} next retry has been due for {}. ", self.since(due));
         let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
@@ -143,7 +143,7 @@ mod tests {
     use crate::trace::logs::Invocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
-    /// Returns the last sentence of the trace's output, if the logs were read at `second`.
+    /// Returns the last sentence of the output for a trace whose logs were read at `second`.
     fn ending(trace: Trace, second: u64) -> String {
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         Trace { now: at(second), deployment, ..trace }.ending().to_string()

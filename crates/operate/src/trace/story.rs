@@ -25,7 +25,7 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure.
     pub end: StoryEnd,
-    /// The number of failures of copies of the event: all failures of each attempt except the first.
+    /// The number of failures that copies of the event caused. In each attempt, every failure after the first counts.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]
@@ -183,7 +183,7 @@ impl Step {
         matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
     }
 
-    /// Returns true if a log line only repeats the wait of this step, after another check of the message.
+    /// Returns true if this step is a wait and the log line says that the wait continues.
     fn is_checked_again(&self, line: &What) -> bool {
         let Happened::Logged(known) = &self.happened else { return false };
         matches!(
@@ -193,7 +193,7 @@ impl Step {
         )
     }
 
-    /// Returns how late the retry was, by its original due time if a request brought it forward.
+    /// Returns how late the retry was. If a request brought it forward, the original due time counts.
     pub fn late(&self, due: Timestamp, early: Option<&Early>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
-    /// A request made the retry due at second 1,000, and the handler found the request at second 1,813.
+    /// Because of a request, the retry was due at second 1,000. The handler found the request at second 1,813.
     #[test]
     fn early_retry_is_late_after_its_original_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {

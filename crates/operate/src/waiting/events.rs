@@ -320,8 +320,8 @@ pub struct WaitingEvent<'w> {
     pub error_type: Option<&'w str>,
     /// The time when the event first failed.
     pub first_failure: Timestamp,
-    /// The time when the retry is due, at the latest for [`Why::Resumed`] and [`Why::NotAllowed`]. `None` while the
-    /// function is paused, or if the message could not be hidden.
+    /// The time when the retry is due. For [`Why::Resumed`] and [`Why::NotAllowed`], this is the latest possible
+    /// time. `None` while the function is paused, or if the message could not be hidden.
     pub due: Option<Timestamp>,
     /// The reason why the event is waiting.
     pub why: Why,

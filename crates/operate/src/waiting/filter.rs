@@ -1,4 +1,4 @@
-//! A filter for waiting events, and a CloudWatch filter pattern that may match more lines.
+//! A filter for waiting events, and its CloudWatch filter pattern, which may also match lines about other events.
 
 use comeback_engine::{LoggedEvent, error_matches, logged};
 
@@ -14,7 +14,7 @@ pub struct WaitingFilter {
     /// The functions whose events are selected, or an empty list for every function. A name without a qualifier
     /// matches all versions and aliases.
     pub functions: Vec<FunctionName>,
-    /// A glob pattern for the error's type, class name or simple name, or `None` for every event.
+    /// A glob pattern for the error: its full type, its class name or its simple name. `None` selects every event.
     pub error: Option<String>,
     /// The keys of the events to select, or an empty list for every event.
     pub keys: Vec<String>,
@@ -92,7 +92,7 @@ fn longest_part(glob: &str) -> &str {
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true if CloudWatch matches this string literally, and log lines do not cut it off.
+/// Returns true for a string that CloudWatch matches literally and that log lines never truncate.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }

@@ -68,7 +68,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Creates a scope for all log lines about the events that match a filter, without receipt handles.
+    /// Creates a scope for all log lines about the events that match a filter. It does not keep receipt handles.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }

@@ -47,7 +47,7 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// Returns the rows of a plan's table, fastest policy first: the default policy and each unbeaten policy.
+/// Returns the rows of a plan's table: the default policy and each unbeaten policy, with the fastest first.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {

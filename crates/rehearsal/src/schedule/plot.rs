@@ -19,7 +19,7 @@ const SIZE: (u32, u32) = (960, 720);
 const HEADER: u32 = 136;
 /// Width, in pixels, of the file's second plot, which shows the share of events that reach each retry.
 const SHARES: u32 = 280;
-/// Opacity of the band that shows when nine events in ten are retried.
+/// Opacity of the band that covers nine events in ten.
 const BAND: f64 = 0.4;
 
 /// Draws a row for each retry: its time, and the share of events that reach it.

@@ -67,7 +67,8 @@ impl SimulateArguments {
         Scenario { operators: operators(&tasks), ..scenario }
     }
 
-    /// Returns the command that repeats the simulation, and its report, with the seed `seed`.
+    /// Returns the command that runs the simulation again with the seed `seed`. It also writes the report again, if
+    /// there is one.
     pub fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];

@@ -11,8 +11,8 @@ pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 /// A scheduled occurrence, reversed because [`BinaryHeap`] pops the greatest item first.
 type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 
-/// Future occurrences, ordered by time, then by when they were scheduled. Only those of the current second are sorted,
-/// because a heap of all would outgrow the processor's caches.
+/// Future occurrences, ordered by time, then by when they were scheduled. Only the current second's occurrences are
+/// in a heap. A heap of all occurrences would outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
     /// Occurrences up to the end of `second`, sorted.

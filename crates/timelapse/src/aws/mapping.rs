@@ -14,7 +14,8 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 /// The event source mapping; `B` is the content of a batch.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// The batch of each running invocation, `None` once taken, and its poller, `None` if Lambda added it under load.
+    /// The batch and the poller of each running invocation. The batch is `None` once it has been taken. The poller is
+    /// `None` if Lambda added it under load.
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records from earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,
@@ -62,7 +63,7 @@ impl<B> Mapping<B> {
         }
     }
 
-    /// Returns the number of empty polls by the pollers that are now idle, since they began to poll.
+    /// Returns the number of empty polls that the idle pollers have made since they became idle.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }

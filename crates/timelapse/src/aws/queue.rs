@@ -10,8 +10,8 @@ use slab::Slab;
 use super::Id;
 use super::agenda::Agenda;
 
-/// Maximum number of messages in flight in a standard queue, which AWS calls approximate. Source: SQS quotas,
-/// "In-flight messages per queue (standard queue)".
+/// Maximum number of messages in flight in a standard queue. The number is approximate, according to AWS. Source: SQS
+/// quotas, "In-flight messages per queue (standard queue)".
 pub const IN_FLIGHT_LIMIT: usize = 120_000;
 /// Maximum delay of a message (SQS quotas, "Message delay").
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
@@ -69,11 +69,11 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// A receipt handle from one receive of a message, or from its sending. An older handle can still change the message's
-/// visibility, but cannot delete it.
+/// A receipt handle. Each message gets one when it is sent, and a new one at each receive. An older handle can still
+/// change the message's visibility, but cannot delete the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
-    /// Slot of the message in the queue, which another message may use after the deletion.
+    /// Slot of the message in the queue. Another message may use the slot once this message is deleted.
     pub(crate) slot: usize,
     /// Number of the handle, unique in the queue, so that a handle never matches another message.
     number: u64,

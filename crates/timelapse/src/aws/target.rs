@@ -50,7 +50,7 @@ struct Function {
     records: FailureRecords,
 }
 
-/// All target functions, and their running invocations with their callers' data (`T`).
+/// All target functions, and their running invocations. Each invocation keeps its caller's data (`T`).
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
@@ -183,7 +183,7 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// Writes the record of an invocation that failed at `now` into `text`'s buffer, with the payload byte for byte.
+    /// Returns the record of an invocation that failed at `now`, with the payload unchanged. Reuses `text`'s buffer.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();

@@ -37,7 +37,7 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time if the target requested a wait, which is extended by up to a tenth.
+/// Earliest and latest due time after a wait that the target requested. Jitter extends the wait by up to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -141,7 +141,7 @@ pub(super) struct Hops {
     pub(super) made: u32,
     /// Number of extra moves, beyond one per 900 s, that are allowed because of a wrong clock or a changed wait.
     pub(super) excused: u32,
-    /// Latest end of a wait caused by a pause or a failed call, which a moved copy continues.
+    /// Latest end of a wait caused by a pause or a failed call. A moved copy continues this wait.
     pub(super) held_until: Option<Timestamp>,
     /// The [`Boundaries`] known to the last handler that moved the message.
     boundaries: Boundaries,
@@ -200,7 +200,8 @@ impl MessageHistories {
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// Records that a message was settled. Returns how often it has been, and how many repetitions the faults excuse.
+    /// Records that a message was settled. Returns how many times it has now been settled, and how many repetitions
+    /// are excused by faults.
     pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {

@@ -45,7 +45,7 @@ pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     })
 }
 
-/// Checks that a dead-letter's reason is true; a missing or unknown reason is not.
+/// Checks that a dead-letter's reason is true. A missing or unknown reason fails the check.
 pub(super) fn true_reasons(
     handling: &Handling<'_>,
     reason: Option<ReasonCode>,
@@ -113,7 +113,7 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`, or an error that quotes the request `sent`, which lacks the event's exact payload.
+/// Returns the value in `found`. `None` means that `sent` lacks the event's exact payload, and is an error.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -146,7 +146,8 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks that a log line contains a receipt handle only if an operator may make the message visible with it.
+/// Checks a message whose receipt handle was logged, so that operators can make it visible. The message must be
+/// hidden, and no re-invocation or move of it may have succeeded.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -190,7 +191,7 @@ pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Chec
     })
 }
 
-/// Checks that a handler last processed an expired message at least 12 hours ago, unless a fault ended its retention
+/// Checks that an expired message was last processed at least 12 hours ago, unless a fault ended its retention period
 /// early.
 pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::NoneExpires.check(event, now.since(seen) >= RECENTLY || is_cut, || {
@@ -198,7 +199,8 @@ pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks that a handler last processed a message at least 12 hours before SQS removed it for its 1,000 receives.
+/// Checks that no handler processed a message in the 12 hours before SQS removed it after 1,000 receives, unless a
+/// fault ended its retention early.
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
@@ -273,7 +275,7 @@ pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) 
     Ok(())
 }
 
-/// Always fails, because neither a fault nor another operator explains a failed command.
+/// Returns the violation for a failed command. The caller has ruled out faults and other operators as the cause.
 pub(super) fn working_commands(failed: String) -> Checked {
     Invariant::WorkingCommands.check(None, false, || failed)
 }

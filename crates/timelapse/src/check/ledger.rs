@@ -9,7 +9,8 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this much. A run that exceeds these limits might never end.
 
-/// Maximum number of invocations and messages that carry one event, or all events of a run with up to 200.
+/// Maximum number of invocations and messages that carry one event. In a run with up to 200 events, this is also the
+/// maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
 /// Maximum average number of invocations and messages per event, in a run with over 200 events.
 const MOST_COPIES_OF_EACH: u64 = 50;
@@ -34,7 +35,8 @@ pub(crate) struct Ledger {
     pub(crate) lives: Vec<Life>,
     pub(crate) faults: FaultCounts,
     carriers: u64,
-    /// The event with too many copies or retries, or `None` for all events together, with the exceeded limit.
+    /// The event with too many copies or retries, and the exceeded limit. The event is `None` if all events together
+    /// have too many copies.
     pub(crate) multiplied: Option<(Option<EventNumber>, u64)>,
 }
 
@@ -81,7 +83,8 @@ impl Ledger {
         life
     }
 
-    /// Records a retry with this attempt number, and keeps the highest number of all the event's chains.
+    /// Records a retry with this attempt number. Duplicates of a message may be retried too, so the highest number
+    /// counts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);

@@ -12,7 +12,7 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check, because a run may have millions.
+/// Maximum number of events to check. A run may have millions, too many to check each one.
 const MOST_EVENTS: usize = 10_000;
 /// Allowed difference between two due times for one wait, because two clocks may each be off by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
@@ -26,7 +26,8 @@ pub(crate) struct LogCheck {
     event_of: BTreeMap<Box<str>, EventNumber>,
     /// Events that are not checked, because the queue itself has removed their messages.
     excused: BTreeSet<EventNumber>,
-    /// True if a message's due time may change without a log line, when a copy of it is moved again.
+    /// True if the run may change due times. The log may then lack the latest due time of a message that was moved
+    /// again.
     can_change: bool,
     broken: Option<Broken>,
 }

@@ -70,9 +70,10 @@ struct CheckedBatch {
 struct CheckedMessage {
     entry: Entry,
     seen: SeenMessage,
-    /// True if the message lacks a field, so that the handler can only report it as failed.
+    /// True if the message lacks a field. The handler can then only report the message as failed.
     overlooked: bool,
-    /// The worst failure that the handler's calls for the message may have had, or `None` if only its backoff was set.
+    /// The worst failure that is possible after the handler's calls for the message. `None` if the handler has only
+    /// set visibility timeouts.
     after: Option<After>,
     /// The last requested visibility timeout that could protect a re-invocation or a move, and is therefore checked
     /// later.
@@ -115,7 +116,7 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// Records the end of an invocation; if it failed, its record has already been [sent](Self::sent).
+    /// Records that an invocation has ended. If the invocation failed, [`sent`](Self::sent) must be called first.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -204,7 +205,7 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// Records that the handler starts a batch; a message's flag is true if the message lacks a field.
+    /// Records the start of a batch. Each message's flag is true if a fault removed a field from the message.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -286,7 +287,8 @@ impl Oracle {
         self.check(checked);
     }
 
-    /// Checks that an operator may make a message visible early, because the handler's log contains its receipt handle.
+    /// Checks that a message is hidden, and has been neither re-invoked nor moved. The handler's log contains the
+    /// message's receipt handle, so an operator may use it to make the message visible early.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();

@@ -47,7 +47,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Rehearses the outage with this many events, every message hidden, and as many pollers as Lambda allows.
+    /// Rehearses the goal's outage with `events` events. Every message is hidden, and as many pollers run as Lambda
+    /// allows.
     ///
     /// # Errors
     ///

@@ -20,8 +20,8 @@ pub struct InFlight {
     /// Number of messages that would be hidden, and so in flight, if the queue had no in-flight limit; at most about
     /// `HIDE_UP_TO`.
     pub in_flight: f64,
-    /// Maximum number of hidden messages between two counts: twice `HIDE_UP_TO`, or all that wait, if fewer. Excludes
-    /// the batches that pollers hold.
+    /// Maximum number of hidden messages between two counts: twice `HIDE_UP_TO`, or `waiting` if that is lower. Does
+    /// not include the batches that pollers hold.
     pub in_flight_at_most: f64,
     /// In-flight limit of the queue.
     pub in_flight_limit: usize,
@@ -98,7 +98,7 @@ impl Schedule {
 
 /// Rate and price of moves in the steady state.
 ///
-/// The figures are an upper bound: each hidden message saves at least one move for each 900 s.
+/// The figures are an upper bound: they assume that a hidden message saves only one move every 900 s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
     /// Number of events that wait as delayed messages.

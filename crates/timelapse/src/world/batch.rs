@@ -88,7 +88,7 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The planned crash in this batch, with the number of calls left until then.
+    /// The crash planned for this batch. Its `calls` is the number of calls left before the crash.
     pub(crate) death: Option<Death>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct SimulatedEnvironment {
 pub(crate) struct Environments {
     /// The idle environments, most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// For each set of policies, its start time and an environment to copy, latest last.
+    /// For each set of policies, oldest first: the time from which it applies, and an environment to copy.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }

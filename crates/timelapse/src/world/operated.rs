@@ -13,7 +13,7 @@ use crate::operators::OperatedDeployment;
 
 #[derive(Debug, Default)]
 pub(super) struct Operated {
-    /// Each value of the pauses parameter with its time of writing, latest last.
+    /// Every value of the pauses parameter, with the time when it was written, oldest first.
     texts: Vec<(Timestamp, String)>,
     /// Log lines that operators have not read yet, each with its time; `None` while no operator reads the log.
     lines: Option<Vec<(Timestamp, String)>>,

@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Numbers of the handler's steps of one kind: all of them, and those that failed even after retries.
+/// Counts the handler's steps of one kind, and how many of them failed even after retries.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -307,7 +307,7 @@ fn events_whose_retention_ends_are_counted_as_expired() {
     assert_eq!(summary.delivered + expired, 60);
 }
 
-/// The policy allows the function that the scenario treats as unlisted, which breaks an invariant without a bug.
+/// The policy allows a function that the scenario treats as unlisted. A handler without bugs then breaks an invariant.
 #[test]
 fn violation_has_seed_history_and_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];

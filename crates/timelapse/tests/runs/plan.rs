@@ -11,8 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// Returns a goal with so much time that its plan compares only the default policy and those with the longest
-/// `MAX_BACKOFF`.
+/// Returns a goal that allows two days for recovery. Its plan compares few policies: the default policy, and those
+/// with the longest `MAX_BACKOFF`.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),

@@ -17,8 +17,8 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// A separate Python script computes that 18.2 backoffs fit into `MAX_AGE` on average. If at least 2 minutes are left,
-/// a shortened backoff follows.
+/// According to a separate Python script, 18.2 backoffs fit into `MAX_AGE` on average. If at least 2 minutes are
+/// left, a shortened backoff follows.
 #[test]
 fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);

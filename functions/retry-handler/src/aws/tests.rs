@@ -50,7 +50,7 @@ pub(crate) struct Request {
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
-/// Builds clients that get the same response to every request, and returns the requests that they send.
+/// Builds clients that get the same response to every request. Also returns the list that records their requests.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))

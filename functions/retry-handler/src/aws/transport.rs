@@ -75,7 +75,7 @@ impl SmithyConnector for Connections {
     }
 }
 
-/// Describes a request's connection, so that the SDK can close it before a retry; `None` if there was none.
+/// Describes a request's connection, so that the SDK can close it before a retry. `None` if there is no connection.
 fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     used.connection_metadata().as_ref()?;
     let used = used.clone();

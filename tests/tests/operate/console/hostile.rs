@@ -61,7 +61,7 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// Three dead-letters: full of hostile text, not parsable by the handler, and with markup as the function's name.
+/// Three dead-letters: one full of hostile text, one that cannot be parsed, and one whose function's name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({

@@ -97,7 +97,8 @@ pub(crate) enum Difference {
     LeavesOutOfRecords,
     /// MiniStack's invocation records always report three invocations. AWS reports one if Lambda's retries are off.
     CountsThreeInvokes,
-    /// MiniStack re-serializes the payload in invocation records. The simulations' [`Model`] keeps its bytes.
+    /// MiniStack re-serializes the payload in invocation records. The simulations' [`Model`] keeps the payload's
+    /// bytes.
     ///
     /// AWS documents only that the payload is the event.
     RewritesPayloads,

@@ -1,5 +1,5 @@
 //! AWS's clock: this machine's clock, corrected with the `Date` header of AWS's responses. Commands write times that
-//! the handler compares with its own clock.
+//! the handler compares with its own clock, so the times must not depend on this machine's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,7 +15,7 @@ use comeback_engine::Timestamp;
 
 use crate::clock::now;
 
-/// The largest difference from AWS's clock to ignore: a `Date` header is in whole seconds, and a response takes time.
+/// Smaller differences from AWS's clock are ignored: a `Date` header is in whole seconds, and a response takes time.
 const TOLERATED_MILLIS: u64 = 5_000;
 
 /// The clock of an account, shared by the clients of all services.

@@ -6,7 +6,7 @@ use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackResourceSu
 
 use crate::aws::{Stack, StackEvent, StackResource};
 
-/// Returns true if the stack does not exist, for which CloudFormation has no error type of its own.
+/// Returns true if the error means that the stack does not exist. CloudFormation has no error type for this.
 pub(super) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("ValidationError")
         && error.message().is_some_and(|message| message.contains("does not exist"))

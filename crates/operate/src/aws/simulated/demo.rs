@@ -100,7 +100,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Creates the account on this clock; the same seed, initial time and calls always produce the same account.
+    /// Creates a simulated account on this clock. The same seed, initial time and calls always produce the same
+    /// account.
     pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
         let now = clock.now();
         let began = now.before(RUNS_SINCE);

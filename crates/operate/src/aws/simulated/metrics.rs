@@ -15,7 +15,7 @@ type Key = [String; 4];
 pub struct Metrics(BTreeMap<Key, Vec<(Timestamp, f64)>>);
 
 impl Metrics {
-    /// Adds a data point to the metric in `series`, whose statistic is ignored.
+    /// Adds a data point to the metric in `series`. The statistic in `series` is ignored.
     pub fn put(&mut self, series: Series<'_>, at: Timestamp, value: f64) {
         self.0.entry(key(series)).or_default().push((at, value));
     }

@@ -41,7 +41,7 @@ impl SimulatedOperators {
         (!all.commands.is_empty()).then(|| all.make())
     }
 
-    /// Draws random circumstances and commands, if any, for a run of length `duration`.
+    /// Draws random [`Circumstances`] and commands for a run of length `duration`. The list of commands may be empty.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x6f70_6572_6174_6f72);
         let circumstances = Circumstances {
@@ -110,7 +110,7 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
     }
 }
 
-/// Adds a request at a random time, and for one request in four, its withdrawal within two hours.
+/// Adds a request at a random time. One request in four is withdrawn within two hours.
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,

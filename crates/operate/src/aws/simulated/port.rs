@@ -172,8 +172,8 @@ fn settings_key(qualifier: Option<&str>) -> Option<String> {
     qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
 }
 
-/// Replaces a qualifier's settings for asynchronous invocations; returns false while its role may not send to a
-/// destination.
+/// Replaces a qualifier's settings for asynchronous invocations. Returns false if the function's role may not send to
+/// one of the destinations.
 fn put_settings(
     state: &mut State,
     name: &str,

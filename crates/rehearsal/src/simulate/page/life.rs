@@ -33,7 +33,8 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// Chooses the first life with the most invocations of the target, or `None` if no event arrived.
+    /// Returns the life with the most invocations of the target, or the first of several. Returns `None` if no event
+    /// arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();

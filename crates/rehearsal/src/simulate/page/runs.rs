@@ -34,7 +34,8 @@ pub(super) struct Side {
 }
 
 impl Runs {
-    /// Performs all runs but the first, whose summary the caller passes. `watch` takes the description of a run.
+    /// Performs all runs but the first, whose summary the caller passes. `watch` gets the description of a run
+    /// and returns the run's watcher.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),

@@ -1,4 +1,4 @@
-//! The tiles and tables in the simulation report, and its sentences about waiting events if the target stayed down.
+//! The simulation report's tiles and tables, and sentences on how many events would wait if the target stayed down.
 
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};

@@ -187,7 +187,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// The ceiling of the wait is 8 s, but the last retry is due earlier, 60 s before `MAX_AGE` ends.
+/// The ceiling of the wait is 8 s, but the last retry is due earlier, 60 s before the event reaches `MAX_AGE`.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };

@@ -128,7 +128,8 @@ impl Oracle {
         self.check(spaced_invokes(seen.origin.attempt.event, now, earliest, is_duplicated));
     }
 
-    /// Records and checks a dead-letter; `original` is the message's body, or `None` if it is no longer in the queue.
+    /// Records and checks a dead-letter. `original` is the message's body, or `None` if the message is no longer in
+    /// the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         self.write_payload(position);
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");

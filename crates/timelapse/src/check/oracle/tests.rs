@@ -38,7 +38,7 @@ impl Fixture {
         Self::reading_pauses(None)
     }
 
-    /// Creates a run with one event, whose first invocation has failed; with operators, the handler reads pauses.
+    /// Creates a run with one event, which has failed once. If there are operators, the handler reads pauses.
     fn reading_pauses(operators: Option<MakeOperators>) -> Self {
         let settings =
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };

@@ -253,7 +253,8 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// The lines that are not yet readable, with their timestamps, by the time when they become readable.
+    /// Lines that cannot be read yet, with their timestamps. The key is the time when the line becomes readable, with
+    /// the line's number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }
 

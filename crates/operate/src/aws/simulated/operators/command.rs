@@ -53,7 +53,7 @@ pub enum Selection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The command made this kind of change (`what`), and recalled this number of messages.
+    /// The kind of change that the command made (`what`), and the number of messages that it recalled.
     Done {
         what: String,
         recalled: u64,
