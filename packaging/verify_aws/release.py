@@ -59,7 +59,8 @@ def called(run, *command):
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **piped) as process:
         printed = printed_by(run, process)
-    # Ctrl-C in a terminal stops both this program and the command. The command's exit code is then ignored.
+    # Ctrl-C in a terminal interrupts both this program and the command. `go_on` then stops, whatever the command's
+    # exit code.
     run.go_on()
     if process.returncode:
         raise Refused(f"{' '.join(command[:2])} failed:\n{printed}")

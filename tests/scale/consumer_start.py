@@ -89,7 +89,7 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # -B stops Python from writing bytecode files, which a function's package on Lambda may not have.
+    # -B stops Python from writing bytecode files, because a function's package on Lambda might not contain any.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

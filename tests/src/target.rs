@@ -82,7 +82,8 @@ impl Consumer {
     }
 }
 
-/// Creates a function that receives messages directly from an SQS queue, in a role with the policy `permissions`.
+/// Creates a function that receives messages directly from an SQS queue, with a role that has the policy
+/// `permissions`.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,

@@ -256,8 +256,8 @@ pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// The end of the error for a missing deployment or function, with the flags that select another stack, region or
-/// account.
+/// The last part of the error message for a missing deployment or function. It names the flags that select another
+/// stack, region or account.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 

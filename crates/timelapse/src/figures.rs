@@ -228,8 +228,8 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of retries of each event that arrived; `None` if no event arrived. If faults split an
-    /// event into several chains of retries, only the longest chain counts.
+    /// Percentiles of the number of retries per event, over the events that have begun; `None` if none has. If faults
+    /// split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of this target's outage to the delivery of each event that arrived during it; `None`
     /// if none was delivered.

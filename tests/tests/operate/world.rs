@@ -53,7 +53,7 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack to which tests attach functions, with backoffs of one second.
+    /// The stack with one-second backoffs to which tests attach functions.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }

@@ -106,7 +106,7 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// A recorded message, deserialized from the format of SQS's API and serialized in the format of Lambda's event.
+/// A recorded message: deserialized from SQS's API format, and serialized as a record of a Lambda event.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Message {

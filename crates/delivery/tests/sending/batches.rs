@@ -1,4 +1,4 @@
-//! Tests for packing entries into few full batches that keep the order of each lane.
+//! Tests for packing entries into as few batches as possible, while keeping the order of each lane.
 
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{EntryError, ErrorKind, Lane, Left, Retries};

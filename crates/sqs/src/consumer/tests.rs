@@ -53,7 +53,8 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// The function returns an error, because a function that returns an iterator would not compile in Rust.
+    /// The case in which the consumer's function returns an iterator. Rust's types rule that out, so the function
+    /// returns an error instead.
     ReturnsAnIterator,
 }
 
