@@ -83,6 +83,8 @@ fn index(moment: Timestamp) -> usize {
 
 /// Figures for a run: `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
 ///
+/// An event arrives when its target is first invoked.
+///
 /// Later versions may add members to the JSON, but will not rename any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -228,8 +230,8 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of retries per event, over the events that have begun; `None` if none has. If faults
-    /// split an event into several chains of retries, only the longest chain counts.
+    /// Percentiles of the number of retries, over the events that arrived. `None` if none arrived. If faults split an
+    /// event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of this target's outage to the delivery of each event that arrived during it; `None`
     /// if none was delivered.
