@@ -99,7 +99,7 @@ def clients(scratch: Path, folder: Path) -> None:
 
 
 def wheel(source: Path, folder: Path) -> None:
-    # Sets the same file modes everywhere, because the modes of checked-out files depend on the umask.
+    # Sets fixed file modes, because the modes of checked-out files depend on the umask.
     for path in source.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]

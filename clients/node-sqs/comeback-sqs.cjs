@@ -213,7 +213,7 @@ class Batch {
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /** Returns the milliseconds left until Lambda's timeout, or Lambda's maximum timeout without a context. */
+  /** Returns the milliseconds left until Lambda's timeout. Without a context, returns Lambda's maximum timeout. */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }

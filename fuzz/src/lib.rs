@@ -1,4 +1,4 @@
-//! Properties that hold for any input: each entry point takes bytes, and panics if one is violated.
+//! Properties that hold for any input. Each entry point takes bytes, and panics if a property does not hold for them.
 //!
 //! The bytes come from libFuzzer in `fuzz_targets` or, on stable Rust, from `tests/bounded.rs`.
 
@@ -95,8 +95,8 @@ pub fn invocation_record(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// Panics if text after the requested wait changes the wait, if the wait for a failure one second later is neither the
-/// same nor one second shorter, or if the engine parses the wait differently.
+/// Panics if text after the requested wait changes the wait, or if the engine parses the wait differently. For a
+/// failure one second later, the wait must be the same or one second shorter.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };

@@ -76,7 +76,8 @@ function counted(
 }
 
 /**
- * Returns the properties of an alarm on events that Lambda drops between `fn` and the retry queue in the stack `of`.
+ * Returns the properties of an alarm on events that Lambda drops on the way from `fn` to the retry queue. `of` is the
+ * queue's stack.
  */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): cloudwatch.AlarmProps {
   // If the function is in the retry queue's stack, the pseudo parameter gives the name under which that stack is

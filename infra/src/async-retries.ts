@@ -21,7 +21,7 @@ import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 import { type Refusals } from './values';
 
-/** The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives, which take over 14 days. */
+/** The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives (more than 14 days). */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /** The period for which SQS reuses a data key, and within which it notices a disabled key. */

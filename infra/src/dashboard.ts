@@ -98,7 +98,7 @@ function duration({ handler }: Watched): cloudwatch.IWidget {
 }
 
 /**
- * Returns a graph of the ten functions in the region with the highest values.
+ * Returns a graph of the region's ten functions with the highest values.
  *
  * Functions that are not attached count too, because CloudWatch cannot search by failure destination.
  */

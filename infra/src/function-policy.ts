@@ -20,7 +20,7 @@ export enum Jitter {
   NONE = 'none',
 }
 
-/** The location of the metadata in a retry's payload: the values of the handler's variable `ENVELOPE`. */
+/** The possible locations of the metadata in a retry's payload: the values of the handler's variable `ENVELOPE`. */
 export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',

@@ -12,7 +12,7 @@ export enum HandlerMetrics {
   /** Metrics for the whole handler. */
   STACK = 'stack',
 
-  /** Metrics for the whole handler and for each function, and dead-letters by reason. */
+  /** Metrics for the whole handler and for each function, and the number of dead-letters for each reason. */
   TARGET = 'target',
 }
 
@@ -39,14 +39,14 @@ export interface WaitingProps {
   readonly hideUpTo?: number;
 
   /**
-   * Whether to hide all messages without a limit; cannot be combined with `hideUpTo`.
+   * Whether to hide waiting messages without limiting their number; cannot be combined with `hideUpTo`.
    *
    * @default false
    */
   readonly alwaysHide?: boolean;
 
   /**
-   * The maximum number of concurrent invocations of the retry handler, and of SQS pollers; 2 to 1,000.
+   * The maximum number of concurrent invocations of the retry handler; 2 to 1,000. It also limits the SQS pollers.
    *
    * Do not use reserved concurrency instead: throttling a poller raises the receive counts of its messages.
    *

@@ -31,7 +31,7 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/** Converts numeric text to a number; a caller in plain JavaScript could pass any other text. */
+/** Converts numeric text to a number. Other text is kept, because a caller in plain JavaScript could pass it. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);

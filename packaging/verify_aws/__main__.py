@@ -92,7 +92,7 @@ def verified(run, asked):
     print("asking", flush=True)
     with ThreadPoolExecutor(len(checks.ALL)) as pool:
         answers = [pool.submit(facts.rows, run, check) for check in checks.ALL]
-        # A signal that arrives just before a wait is handled only after the wait, so waits are short.
+        # If a signal arrives just before a wait, Python handles it only after the wait, so waits are short.
         while wait(answers, timeout=1).not_done:
             pass
         return [row for answer in answers for row in answer.result()]

@@ -15,7 +15,7 @@ EVERYTHING = "ui"
 # Calls that need no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions that docs/operate.md may list although the tests do not use them, and when a command needs them.
+# Permissions that docs/operate.md may list although no test uses them, with a reason or condition for each.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",
@@ -68,7 +68,7 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # The end of a long queue name is cut off, and only the end tells the two queues apart.
+            # This could be either queue: only the end of a name tells them apart, and a long name's end is cut off.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)

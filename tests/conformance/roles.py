@@ -170,7 +170,8 @@ def allows(policies: list[IAMPolicy], action: str, resource: str, kind: str) -> 
 def grants(policy: dict) -> Iterator[tuple[str, str]]:
     for statement in policy["Statement"]:
         for action in listed(statement["Action"]):
-            # The template also lists each ARN with `:*`, which matches nothing after a qualifier.
+            # The template also lists each ARN with `:*` appended. If the ARN has a qualifier, this pattern matches
+            # nothing.
             resources = [it for it in listed(statement["Resource"]) if it.count(":") < 8 or "function" not in it]
             yield from ((action, resource) for resource in resources)
 

@@ -204,7 +204,8 @@ impl Chromium {
         of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message from the browser. Returns a command's response; stores an event and returns `None`.
+    /// Waits for a message from the browser. If the message is a response, returns it. If it is an event, stores it
+    /// and returns `None`.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {

@@ -85,7 +85,7 @@ impl Shell {
             .expect("the operating system has a shell")
     }
 
-    /// Starts a script that runs until the [`Background`] is dropped, with its output in the file `log`.
+    /// Starts a script that runs until the [`Background`] is dropped. Its output goes to the file `log`.
     pub fn start(&self, script: &str, log: &Path) -> Result<Background, String> {
         // The wrapper ends the script's whole process group when its standard input closes. The kernel closes it even
         // if the test is killed. Only the wrapper traps TERM, so TERM ends every other process in the group.
@@ -145,7 +145,7 @@ impl Drop for Background {
     }
 }
 
-/// The longest time that a test waits for anything; a slow call on a busy machine may cost two minutes.
+/// The longest time that a test waits for anything. A slow call on a busy machine may take two minutes.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Calls `ask` every 100 ms until it returns a value, and panics after [`PATIENCE`].

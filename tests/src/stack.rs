@@ -33,7 +33,8 @@ pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Lock file for builds. Two builds at once could fail, because cargo-lambda moves the executables that it has built.
+/// Lock file, so that only one build runs at a time. cargo-lambda moves the executables that it has built, and another
+/// build might not find them.
 fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }

@@ -221,7 +221,8 @@ fn text_and_lines_have_enough_contrast() {
     }
 }
 
-/// JavaScript that finds text with a contrast below 4.5 : 1, and marks below 3 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
+/// JavaScript that finds text whose contrast is below 4.5 : 1, and graphics whose contrast is below 3 : 1 (WCAG 2.2,
+/// 1.4.3 and 1.4.11).
 const PALE: &str = r##"
     const rgb = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
     const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;

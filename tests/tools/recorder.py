@@ -10,7 +10,7 @@ SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
 
 def recording(app, path):
     """Wraps an ASGI application. Each request becomes one JSON line in the file, with the status of its response."""
-    # The file is written line by line, because the server is killed at the end.
+    # The file is written line by line. The server is killed at the end, so buffered lines would be lost.
     file = open(path, "w", buffering=1, encoding="utf-8")
 
     async def record(scope, receive, send):

@@ -292,8 +292,8 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# By default, MiniStack also listens on port 443 if it is free. Of two servers that start at the same time, one would
-# then hang.
+# By default, MiniStack also listens on port 443 if it is free. If two servers started at the same time, one of them
+# would hang.
 app._port_is_bindable = lambda host, port: False
 
 # MiniStack's web server ends an HTTP/2 connection, with all requests in progress, after a thousand requests.

@@ -30,7 +30,8 @@ STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
-# The maximum number of messages for each failed stage, because CI shows only the end of a failed run's output.
+# The maximum number of lines printed for each failed stage. CI shows only the end of a failed run's output, which
+# should cover every failed stage.
 MOST_LINES = 30
 
 
@@ -75,7 +76,7 @@ class Stage:
         is_message = False
         for line in process.stdout:
             show(line)
-            # A test program prints the messages of its failed tests between two lines of this kind.
+            # A test program prints the line `failures:` twice: before and after the messages of its failed tests.
             is_message ^= line == "failures:\n"
             is_name = line.startswith("test ") and line.rstrip().endswith("FAILED")
             if is_name or is_message and line.strip():
@@ -91,7 +92,8 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    # Doctests are compiled one crate at a time, so at the end of a shared stage, a core would be idle.
+    # Doctests are a stage of their own: they are compiled one crate at a time, and would leave a core idle at the end
+    # of a shared stage.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["env", RUSTDOC, "nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),

@@ -194,7 +194,7 @@ impl Backoff {
     }
 
     /// Returns the wait before retry `n`, where 1 is the first and 0 counts as 1. Returns `None` if `n` exceeds the
-    /// [number of retries](Self::retries). For queues that count the retries themselves.
+    /// [number of retries](Self::retries). Use this function if a queue counts the retries.
     ///
     /// For decorrelated jitter, use the same seed for all retries of an operation. Each call then draws all earlier
     /// waits again: `n` draws, at most 65,536.

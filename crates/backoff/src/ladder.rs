@@ -118,7 +118,7 @@ macro_rules! ladder {
     (@climb $vis:vis $name:ident $at:expr;) => {};
 }
 
-/// Functions that the expansion of `ladder!` calls.
+/// Functions for the code that `ladder!` expands to.
 pub mod private {
     use core::time::Duration;
 
@@ -127,7 +127,7 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The error for an operation that was abandoned after `rungs` waits of `waited` in total.
+    /// The error for an operation that was abandoned after `rungs` waits, which took `waited` in total.
     pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
         RetryError { error, attempts: rungs as u64 + 1, waited }
     }

@@ -41,7 +41,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], but for an `async` closure that mutates what it borrows, such as a connection. End with
+/// Like [`retry`], but for an `async` closure that mutates what it borrows, such as a connection. To run it, call
 /// [`sleep_mut`](Retry::sleep_mut).
 ///
 /// The compiler does not see that the future of such a closure is `Send` inside an `async` block
@@ -76,7 +76,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// Like [`retry`], but for an operation that blocks the current thread. End with
+/// Like [`retry`], but for an operation that blocks the current thread. End the chain of calls with
 /// [`sleep_blocking`](Retry::sleep_blocking).
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
@@ -86,7 +86,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// The trait of a retry's delays, implemented only by [`Duration`].
+/// The type of a retry's delays. Only [`Duration`] implements this trait.
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
@@ -197,7 +197,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// Returns the retry with one option replaced, and so with another type.
+/// Returns the retry with one option replaced, which changes its type.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
@@ -214,8 +214,8 @@ where
     N: FnMut(Attempt<'_, T, E>),
     C: FnMut() -> Duration,
 {
-    /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default, every
-    /// error is retried.
+    /// Retries only errors for which `when` returns true; see [`is_transient_io`](crate::is_transient_io) for an
+    /// example. By default, every error is retried.
     ///
     /// [`sleep_blocking`](Self::sleep_blocking) calls `when` again after each wait.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
@@ -288,7 +288,7 @@ where
         Self { longest_total: limit, ..self }
     }
 
-    /// Resets `tally`, then counts in it the calls of the retry loop and the time that it waits.
+    /// Resets `tally`. The retry loop then counts its calls and its waiting time in `tally`.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
         let tally = Some(tally);

@@ -37,7 +37,7 @@ fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks that each wait is within the jitter's bounds, for several ticks and for every jitter except decorrelated.
+/// Checks that each wait is within its jitter's bounds. Covers several ticks, and every jitter except decorrelated.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -161,7 +161,7 @@ fn decorrelated_chains_differ() {
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// Measured times vary, so the test counts the random numbers that are drawn.
+/// Counts random draws instead of measuring time, because measured times vary.
 #[test]
 fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);

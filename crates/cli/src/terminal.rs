@@ -42,7 +42,7 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// Formats a block of output for the terminal, except long lists, notes and warnings.
+/// Formats a block of output for the terminal. Returns an empty string for a long list, a note or a warning.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -105,8 +105,8 @@ fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// Prints a long list without wrapping rows, so that a key can be copied whole. Rows are formatted twice to save
-/// memory.
+/// Prints a long list without wrapping rows, so that a key can be copied whole. To save memory, generates the rows
+/// twice: first to measure the columns, and then to print.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,

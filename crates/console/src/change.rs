@@ -43,7 +43,7 @@ pub(super) struct ChangeForm {
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Parses the form's fields, with an error that names the wrong field.
+    /// Parses the form's fields. The error names the invalid field.
     pub(super) asked: fn(&Fields) -> Result<Box<dyn Asked>, String>,
     /// Path that the *Back* link opens once the change has ended.
     pub(super) back: &'static str,
@@ -62,7 +62,7 @@ pub(super) struct Input {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// The flag with this name, as in `--name=value`; left out if the field is empty.
+    /// The flag with this name, as in `--name=value`. The flag is omitted if the field is empty.
     Flag(&'static str),
     /// The flag with this name, which may be repeated.
     Each(&'static str),
@@ -251,8 +251,8 @@ impl Performer {
     }
 }
 
-/// Returns the names of the functions on the allow-list, and of those with waiting events. Empty before the first
-/// read of the handler's log.
+/// Returns the names of the functions that are on the allow-list or have waiting events. The set is empty before the
+/// first read of the handler's log.
 async fn functions(console: &Console) -> BTreeSet<String> {
     let look = |reading: &mut Reading, _| {
         let deployment = &reading.deployment;
@@ -285,7 +285,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Plans a change for the page, which shows any failure instead of a question.
+    /// Plans a change for the page. If planning fails, the page shows the failure.
     pub(super) async fn of(asked: Result<Box<dyn Asked>, Failure>, console: &Console) -> Self {
         let planning = async {
             let operator = console.asking().await;

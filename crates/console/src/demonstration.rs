@@ -1,4 +1,4 @@
-//! The demonstration: a simulated account, its fast clock, and the bar on every page that controls them.
+//! The demonstration: a simulated account and its fast clock. A bar at the top of every page controls them.
 
 use std::cell::Cell;
 use std::rc::Rc;

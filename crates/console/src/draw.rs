@@ -59,7 +59,8 @@ pub(super) fn address(command: &Command) -> Option<String> {
     })
 }
 
-/// The label and path of the button for the first command in `text` that makes a change, if any.
+/// The label and path of a button for the first command in `text` that makes a change. `None` if no command gets a
+/// button.
 pub(super) fn button(text: &Text) -> Option<(String, String)> {
     text.spans().iter().find_map(|span| {
         let Piece::Command(command, _) = &span.piece else { return None };

@@ -85,7 +85,7 @@ pub(super) struct Behind<T> {
     is_reading: watch::Sender<bool>,
     /// Number of changes to the account so far.
     changes: Cell<u64>,
-    /// Number of changes before the last finished read began.
+    /// The value of `changes` when the last completed read began.
     changes_read: Cell<u64>,
 }
 

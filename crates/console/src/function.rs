@@ -61,7 +61,7 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 struct FunctionPage<'d> {
     frame: Frame,
     href: String,
-    /// Says what happens to failed events; `None` for a function on the allow-list.
+    /// The warning for a function that is not on the allow-list; `None` for a listed function.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     waiting: Waiting<Table>,

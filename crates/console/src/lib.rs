@@ -78,7 +78,7 @@ use crate::access::Access;
 use crate::console::Console;
 use crate::demonstration::Demonstration;
 
-/// Maximum size, in bytes, of a form without a file or an edited payload.
+/// Maximum size of a form, in bytes. A form with a file or an edited payload may be larger.
 const LARGEST_FORM: usize = 64 << 10;
 
 /// Options for a console that `comeback ui` starts.

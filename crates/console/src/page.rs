@@ -102,7 +102,7 @@ where
 
 type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
 
-/// Adapts a page's handler to axum, although its future is not `Send`.
+/// Adapts a page's handler to axum. Axum requires a future that is `Send`, but the handler's future is not.
 fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -142,7 +142,7 @@ impl Visit {
         self.request.uri().path()
     }
 
-    /// Returns a percent-decoded segment of the request's path, counted from 1.
+    /// Returns a segment of the request's path, percent-decoded. Segments are numbered from 1.
     pub(super) fn segment(&self, number: usize) -> String {
         let segment = self.path().split('/').nth(number).unwrap_or_default();
         percent_decode_str(segment).decode_utf8_lossy().into_owned()

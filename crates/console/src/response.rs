@@ -1,4 +1,4 @@
-//! HTTP responses: pages with escaped markup and control characters, and redirects with encoded URLs.
+//! HTTP responses: pages in which text is escaped, and redirects with encoded URLs.
 
 use askama::Template;
 use axum::http::header::{CONTENT_TYPE, LOCATION};

@@ -65,7 +65,7 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// Returns the function's name as commands accept it, or `None` if neither the log nor the allow-list names it.
+/// Returns the function's name as used in commands, or `None` if neither the log nor the allow-list names it.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

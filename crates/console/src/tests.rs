@@ -316,7 +316,7 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// Serves the console on a free port until `true` is sent to the returned sender.
+/// Serves the console on a free port until the test sends `true` through the returned sender.
 async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

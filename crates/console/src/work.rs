@@ -23,7 +23,8 @@ const TOAST_FOR: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Digest of the question's text and of its plan; a form with this digest agrees to that plan.
+    /// Digest of the question's text and of its plan. An operator who submits a form with this digest agrees to that
+    /// plan.
     pub(super) digest: String,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct PageScreen {
     progress: Cell<Option<Progress>>,
     /// Digest of the question to which the operator has answered yes; `None` once that answer has been used.
     agreed: RefCell<Option<String>>,
-    /// True if the change was not made, because the operator has not confirmed its current plan.
+    /// True if the operator has not confirmed the current plan, so nothing was changed.
     is_plan_new: Cell<bool>,
 }
 

@@ -72,7 +72,7 @@ impl Draws for Stream {
     }
 }
 
-/// Simulates one run of the same model as `reference::run`, with a quarter of its events.
+/// Simulates one run of the same model as `reference::run`, but with only a quarter as many events.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

@@ -18,8 +18,8 @@ enum Packet {
     Answer { accepted: bool },
 }
 
-/// Simulates one run, and draws random numbers in the order of the program published with AWS's article "Exponential
-/// Backoff And Jitter".
+/// Simulates one run. Draws random numbers in the same order as the program that AWS published with its article
+/// "Exponential Backoff And Jitter".
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Base of the backoff, in ms: half the ceiling of the first wait, because attempts are counted from 1.
+/// Base of the backoff, in ms. Refused writes are counted from 1, so the ceiling of the first wait is 5·2¹ = 10 ms.
 pub(crate) const BASE_MS: f64 = 5.0;
 /// Cap on every wait, in ms.
 const CAP_MS: f64 = 2_000.0;
@@ -20,7 +20,7 @@ pub enum Strategy {
     Exponential,
     /// Waits for half the ceiling v plus a random part of the other half: v/2 + uniform(0, v/2).
     Equal,
-    /// Waits for a random part of the ceiling v: uniform(0, v).
+    /// Waits for a random time up to the ceiling v: uniform(0, v).
     Full,
     /// Waits for min(2000, uniform(5, 3·`last`)) ms, where `last` is the previous wait, or 5 before the first wait.
     /// Unlike in `comeback_backoff`, the cap applies after the draw.

@@ -161,8 +161,8 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// Returns the growth exponent e of a strategy's calls (calls ∝ clientsᵉ), or `None` for fewer than two numbers of
-/// clients.
+/// Returns the growth exponent e of a strategy's calls (calls ∝ clientsᵉ). Returns `None` unless the cells have at
+/// least two different numbers of clients.
 ///
 /// The exponent is the least-squares slope of ln(calls) against ln(clients).
 pub fn growth_exponent(cells: &[Cell], strategy: Strategy) -> Option<f64> {

@@ -4,9 +4,9 @@
 //! calls according to the [`Pace`].
 //!
 //! While the service accepts only part of each call, the next call is about as large as the accepted part. The entry
-//! rate falls in much the same way as DCTCP's window ([RFC 8257], section 3.3), and only once for calls that run at
-//! the same time. The rate rises as TCP's window does ([RFC 5681], section 3.1): it doubles up to the rate at which
-//! the service last accepted part of a call, and rises in equal steps from there.
+//! rate falls in much the same way as DCTCP's window ([RFC 8257], section 3.3). Calls that run at the same time lower
+//! it only once. The rate rises as TCP's window does ([RFC 5681], section 3.1): it doubles up to the rate at which the
+//! service last accepted part of a call, and rises in equal steps from there.
 //!
 //! Once the service accepts whole calls again, the calls become larger and the gaps longer, up to half a second. This
 //! saves calls.

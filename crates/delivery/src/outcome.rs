@@ -56,9 +56,10 @@ pub struct Left<E> {
     pub entry: E,
     /// The reason why the entry was not delivered.
     pub cause: EntryError,
-    /// Number of calls that carried the entry. After several calls, the entry may have arrived. After one call, it may
-    /// have arrived if its error is retriable or a panic, or if the cause is [`Unanswered`](EntryError::Unanswered),
-    /// [`Interrupted`](EntryError::Interrupted), [`Halted`](EntryError::Halted) or [`Behind`](EntryError::Behind).
+    /// Number of calls that carried the entry. After several calls, the entry may have arrived. After one call, it
+    /// may have arrived if the operation panicked, if the entry's error is retriable, or if the cause is
+    /// [`Unanswered`](EntryError::Unanswered), [`Interrupted`](EntryError::Interrupted),
+    /// [`Halted`](EntryError::Halted) or [`Behind`](EntryError::Behind).
     pub calls: u64,
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use comeback_backoff::Backoff;
 
-/// Waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum number
-/// of retries.
+/// The waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum
+/// number of retries.
 ///
 /// An entry does not use up a retry if it is sent again in one half of a call that was refused as a whole, or if the
 /// service throttled it but accepted other entries of the same call. A throttled entry that has been in n calls is sent

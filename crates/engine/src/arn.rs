@@ -319,7 +319,8 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name and region; a function with both is never a target, in any account.
+/// The retry handler's own name and region. A function with the same name and region is never a target, not even in
+/// another account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.

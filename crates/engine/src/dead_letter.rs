@@ -205,7 +205,7 @@ impl DeadLetter {
         Self::received(record, reason, [all, ours])
     }
 
-    /// Makes a dead-letter of the received body and the first attributes in `lists` that fit SQS's size limit.
+    /// Creates a dead-letter from the received body and the first attributes in `lists` that fit SQS's size limit.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {

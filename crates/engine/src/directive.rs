@@ -58,7 +58,7 @@ impl Directive {
     }
 }
 
-/// Parses the message of a `RetryAfter` error, which the returned reason does not quote.
+/// Parses the message of a `RetryAfter` error. If this fails, the returned reason does not quote the message.
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let now = UNIX_EPOCH + Duration::from_millis(failed_at.as_millis());
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;

@@ -210,7 +210,7 @@ impl Environment {
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
     }
 
-    /// Collects everything that the decision about a message depends on; `None` if the message could not be parsed.
+    /// Returns everything that the decision about a message depends on, or `None` if the message could not be parsed.
     fn case<'c, 'r>(&'c self, message: &'c BatchMessage<'r>, now: Timestamp) -> Option<Case<'c, 'r>> {
         let BatchMessage { record, event, .. } = message;
         let event = event.as_ref()?;

@@ -15,8 +15,8 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// Longest plausible time from a failure to the delivery of its record; an operator must have redriven an older
-/// record.
+/// Longest plausible time from a failure to the delivery of its record. An older record counts as redriven by
+/// an operator.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Maximum number of characters of a string that are logged, because CloudWatch drops lines that are too long.

@@ -78,8 +78,8 @@ impl KnownPauses {
 
 /// Returns the time until the next read of the pauses, given the number of failed reads in a row.
 ///
-/// It is zero after the first failure, because the environment could otherwise hide messages that an operator has
-/// just made visible.
+/// It is zero after the first failure. Otherwise, the environment would go on using old pauses, and could hide
+/// messages that an operator has just made visible.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

@@ -23,8 +23,8 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, keyed by a hash of their event. Not a `HashMap`, because a growing one leaves its old
-    /// tables with the allocator until the program ends.
+    /// The waiting messages, keyed by a hash of their event. Not a `HashMap`, because the memory that it frees when
+    /// it grows is not returned to the system until the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -79,7 +79,7 @@ pub enum WaitsFor {
     NextTry {
         /// The reason for keeping the message.
         cause: Cause,
-        /// When the handler tries again; `None` if the message could not be hidden.
+        /// When the handler checks the message again; `None` if the message could not be hidden.
         at: Option<Timestamp>,
     },
 }
@@ -89,7 +89,7 @@ pub enum WaitsFor {
 pub struct MessageKind {
     /// The ARN of the function; `None` for the shared group.
     pub target: Option<String>,
-    /// The `errorType` of the failed invocation; `None` if it is unknown, and for the shared group.
+    /// The `errorType` of the failed invocation; `None` if it is unknown, or if the group combines several errors.
     pub error_type: Option<String>,
     /// If a `RetryAfter` was ignored, the start of its message and the reason for ignoring it.
     pub retry_after_ignored: Option<String>,

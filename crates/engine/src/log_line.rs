@@ -57,7 +57,7 @@ pub enum LogLevel {
     Error,
 }
 
-/// The event in a message and its next retry, the same in all lines about the message and its copies.
+/// The event in a message, and its next retry. All lines about the message and its copies have the same values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedEvent<'a> {
     /// The event's `origin_request_id`, the same on every retry.

@@ -108,8 +108,7 @@ pub enum What {
         /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// The reason in a dead-letter that could not be sent; otherwise `None`. The log line has only the reason's
-        /// code.
+        /// If a dead-letter could not be sent, its reason; otherwise `None`. The log line has only the reason's code.
         #[serde(
             default,
             serialize_with = "code",
@@ -219,7 +218,7 @@ impl Outcome<'_> {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }
 
-    /// When the retry is due, or was due before it was made; `None` if that time is unknown.
+    /// The time when the retry is or was due. `None` if that time is unknown.
     pub const fn due(&self) -> Option<Timestamp> {
         match self.what {
             What::Defer { due, .. } | What::Hold { due, .. } | What::Reinvoke { due, .. } => Some(due),

@@ -21,7 +21,7 @@ pub struct Pauses {
     pauses: Vec<Pause>,
     /// The retry requests, then the cancel requests, each in the order of the JSON.
     requests: Vec<RequestEntry>,
-    /// Members of the document that only later versions know, as JSON.
+    /// The JSON of the members that this version of Comeback does not know, by name.
     others: BTreeMap<String, String>,
 }
 
@@ -110,7 +110,7 @@ impl Pauses {
         self.requests().filter(move |request| request.kind == kind)
     }
 
-    /// The error for each unreadable request that has not ended.
+    /// The errors in the unreadable requests that have not ended.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         self.requests.iter().filter_map(move |entry| entry.problem(now))
     }
@@ -134,7 +134,7 @@ impl Pause {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// Returns the pause with this end and this spread, cut to whole seconds.
+    /// Returns a copy of the pause with this end, and with this spread cut to whole seconds.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -306,8 +306,8 @@ pub struct TooLarge {
 impl Pauses {
     /// Returns the document to write at `now`, and the ended pauses that do not fit into it.
     ///
-    /// Entries without effect are dropped first, then withdrawn requests, then ended pauses in the order of their
-    /// ends. The duration of a dropped pause counts towards `MAX_AGE` again.
+    /// Entries without effect are dropped first, then withdrawn requests, then ended pauses, earliest end first. The
+    /// duration of a dropped pause counts towards `MAX_AGE` again.
     ///
     /// # Errors
     ///

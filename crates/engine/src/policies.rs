@@ -9,8 +9,8 @@ use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
-/// The first entry that matches a function applies, and inherits the settings that it leaves out from the stack's
-/// policy.
+/// The first entry that matches a function applies. The stack's policy supplies the settings that the entry leaves
+/// out.
 ///
 /// ```
 /// use comeback_engine::Policies;

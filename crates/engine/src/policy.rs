@@ -82,14 +82,14 @@ impl Policy {
         self.entry_of(function_arn).is_some()
     }
 
-    /// The entry of `TARGET_FUNCTIONS` that allows the function; `None` if no entry allows the function or the
-    /// function is the handler itself.
+    /// The entry of `TARGET_FUNCTIONS` that allows the function. `None` if no entry does, or if the function is the
+    /// handler itself.
     pub fn entry_of(&self, function_arn: &str) -> Option<&FunctionPattern> {
         let is_handler = self.settings.handler.as_ref().is_some_and(|handler| handler.is(function_arn));
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
     }
 
-    /// Returns true if `TARGET_FUNCTIONS` is empty, so every message is kept.
+    /// Returns true if `TARGET_FUNCTIONS` is empty. The handler then keeps every message.
     pub const fn keeps_everything(&self) -> bool {
         self.target_functions.is_empty()
     }

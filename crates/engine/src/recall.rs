@@ -119,7 +119,7 @@ impl Written {
 }
 
 impl Recall<'_> {
-    /// Returns the time of the request, or the time at which the pause ended.
+    /// Returns the time at which the operator made the request, or at which the pause ended.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
@@ -163,8 +163,8 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Returns `Ok` if this entry applies to a message. It does not if every handler had already read the entry when
-    /// the message was logged.
+    /// Returns `Ok` if this entry applies to a message. An entry does not apply to a message that was logged after
+    /// every handler had read the entry.
     fn covers(
         self,
         message: &WaitingMessage,

@@ -95,7 +95,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Returns the body of a message that makes the event start over when sent to the retry queue.
+    /// Returns the body of a message to the retry queue. The message makes the event start over.
     ///
     /// `function_arn` and `payload` replace the event's own. The event keeps its key, but not its error.
     ///

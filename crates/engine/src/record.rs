@@ -53,7 +53,8 @@ impl Attribute {
         base_type(&self.data_type) == "Binary"
     }
 
-    /// The attribute's size in bytes, as SQS counts it; a third too large for a binary value, which is in Base64.
+    /// The attribute's size in bytes, as SQS counts it. A binary value's size is a third too large, because `value`
+    /// holds it in Base64.
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.data_type.len() + self.value.len()
     }

@@ -41,7 +41,7 @@ pub enum PausesRead {
     Unknown(CallFailure),
 }
 
-/// The numbers of messages in a batch that were moved and that could not be moved.
+/// The outcome of the moves in a batch: how many succeeded and how many failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// The number of messages that were sent again.

@@ -91,7 +91,7 @@ impl Request {
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
-    /// When the request ends: at `until`, at most [`LONGEST_REQUEST`] after `at`.
+    /// When the request ends: at `until`, but no later than [`LONGEST_REQUEST`] after `at`.
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
@@ -179,7 +179,8 @@ impl RequestEntry {
         Self { kind, text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// Converts a request into an entry, with its time rounded up so that it covers failures in the same second.
+    /// Converts a request into an entry. Rounds the request's time up to a whole second, so that the request covers
+    /// failures in the same second.
     pub(crate) fn of(request: &Request) -> Self {
         let is_retry = request.kind == RequestKind::Retry;
         debug_assert!(is_retry || request.within.is_zero(), "BUG: a cancel takes no time");

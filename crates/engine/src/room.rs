@@ -17,7 +17,7 @@ const LOW: u64 = 10;
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or none if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
-/// its batch ends takes one from the room. An environment has no room before its first count, or after a failed one.
+/// its batch ends reduces the room by one. An environment has no room before its first count, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -82,7 +82,7 @@ impl Room {
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// Returns how many messages the environment may hide after a count of `in_flight` messages; 0 for
+    /// Returns how many messages the environment may hide if the last count was `in_flight`; 0 for
     /// [`HideUpTo::Always`], which needs no count.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {

@@ -41,7 +41,7 @@ pub enum Scope {
 pub enum Unset {
     /// The variable has this value by default.
     Is(&'static str),
-    /// The default in words, because it cannot be written as a value.
+    /// A description of a default that cannot be written as a value.
     Means(&'static str),
 }
 
@@ -90,8 +90,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the accepted range in words, such as `60 s to 1209600 s (14 days)`, or the form of values without a
-    /// range.
+    /// Returns the accepted range in words, such as `60 s to 1209600 s (14 days)`. If the values have no range, returns
+    /// their form.
     pub fn range(&self) -> String {
         match self {
             Self::Seconds { range, most } | Self::SecondsList { range, most, .. } => {
@@ -189,7 +189,8 @@ impl Setting {
 }
 
 pub(crate) trait Value: Sized {
-    /// The value for [`Unset::Means`]; `None` if no setting of this type has such a default.
+    /// The value of an unset setting whose default is [`Unset::Means`]. `None` if no setting of this type has such a
+    /// default.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.

@@ -52,12 +52,12 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The entry before the one that is too short, in seconds.
+        /// The earlier, longer entry, in seconds.
         from: u64,
-        /// The entry in `BACKOFFS` that is too short, in seconds.
+        /// The later, shorter entry, in seconds.
         to: u64,
     },
-    /// `JITTER` is `decorrelated`, but `BACKOFFS` is set and needs another jitter.
+    /// `JITTER` is `decorrelated`, which cannot be combined with `BACKOFFS`.
     #[error("JITTER is decorrelated; with BACKOFFS it must be full, equal or none")]
     DecorrelatedBackoffs,
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set together with `BACKOFFS`.

@@ -8,8 +8,8 @@ pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Margin subtracted from [`LONGEST_VISIBILITY`], because the handler's call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. It exceeds a thousandth of 14 days, because SQS dead-letters a message
-/// after 1,000 receives.
+/// The retry queue's own `VisibilityTimeout`. SQS dead-letters a message after 1,000 receives, which take longer than
+/// 14 days with this timeout.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// Interval between two checks of a held message: 900 receives in 14 days, below SQS's limit of 1,000.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);

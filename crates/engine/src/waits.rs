@@ -80,12 +80,14 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// Returns the visibility timeout to set before a re-invocation or move, which must outlast the handler's invocation.
+/// Returns the visibility timeout to set before a re-invocation or move. It is longer than the handler's invocation
+/// can last.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + uncertain(record, case, HANDLER_TIMEOUT)
 }
 
-/// Draws the wait after a call of length `call` that AWS may have accepted: one to two hours from the call's end.
+/// Draws the wait after a call that AWS may have accepted: one to two hours, counted from the end of the call.
+/// `call` is the call's duration.
 ///
 /// Rule 6 of [`decide`](mod@crate::decide) may shorten it.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {

@@ -312,7 +312,7 @@ mod diagnostic_tests {
         }
     }
 
-    /// An error that delegates to its inner error, as thiserror's `transparent` and anyhow's box do.
+    /// An error that delegates to its inner error, like a transparent error of thiserror or a boxed error of anyhow.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 

@@ -32,7 +32,7 @@ pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// Returns the members of the JSON object in `value`; no members if `value` is not an object.
+/// Returns the members of the JSON object in `value`, or no members if `value` is not an object.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {

@@ -38,8 +38,8 @@ pub enum Watched {
     DeadLetters,
     /// Dead-letters whose event payloads were lost.
     LostPayloads,
-    /// Failed events of the function with this name that Lambda dropped, because it could not send them to the retry
-    /// queue.
+    /// A function's failed events that Lambda dropped because it could not send them to the retry queue. Contains the
+    /// function's name.
     Lost(String),
     /// Failed invocations of the handler, or error lines in its log.
     Errors,

@@ -40,8 +40,8 @@ pub trait Aws: fmt::Debug {
     /// `lambda:GetFunction`: reads a function, or one of its versions or aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
-    /// `lambda:GetFunctionConfiguration`: reads only a function's configuration, which needs no permission to read tags
-    /// and concurrency.
+    /// `lambda:GetFunctionConfiguration`: reads only a function's configuration. The caller needs no permission to
+    /// read tags or concurrency.
     async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure>;
 
     /// `lambda:ListFunctions`: lists all functions in the region; `of` is the resource that an error names.
@@ -140,8 +140,8 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`: reads the newest version of a parameter.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: reads a parameter's versions, as far back as SSM keeps them, oldest first; empty if
-    /// the parameter does not exist.
+    /// `ssm:GetParameterHistory`: reads a parameter's versions, oldest first. SSM keeps the last hundred. Returns an
+    /// empty list if the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
     /// `ssm:PutParameter`: writes a parameter, and returns the number of the new version. Returns `None` if somebody
@@ -185,7 +185,7 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:DescribeStacks`: describes a stack.
     async fn stack(&self, name: &str) -> Result<Option<Stack>, Failure>;
 
-    /// `cloudformation:ListStackResources`: lists a stack's resources. In error messages, `of` stands for the stack.
+    /// `cloudformation:ListStackResources`: lists a stack's resources. `of` is the stack's name in error messages.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
     /// `cloudformation:DescribeStackEvents`: reads the newest events of a stack (one page), newest first.
@@ -203,7 +203,7 @@ pub trait Aws: fmt::Debug {
     /// `iam:ListRolePolicies`: lists the names of a role's inline policies.
     async fn role_policies(&self, role: &str) -> Result<Vec<String>, Failure>;
 
-    /// `iam:PutRolePolicy`: creates or replaces an inline policy in a role.
+    /// `iam:PutRolePolicy`: creates or replaces an inline policy of a role.
     async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure>;
 
     /// `iam:DeleteRolePolicy`: deletes an inline policy from a role, if the role has it.
@@ -213,7 +213,8 @@ pub trait Aws: fmt::Debug {
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback for each pause that SQS requests (`Retry-After`) in a batch call, with its length and the reason for it.
+/// A callback for each pause that SQS requests (`Retry-After`) in a batch call. Its arguments are the length of the
+/// pause and the reason.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
@@ -600,7 +601,7 @@ pub enum Verdict {
 pub struct Key {
     /// The key's ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// True if AWS manages the key for one of its services, whose users need no permission for the key.
+    /// True if AWS manages the key for one of its services. Users of that service need no permission for the key.
     pub is_managed_by_aws: bool,
     /// The key's state, such as `Enabled` or `PendingDeletion`; `None` if KMS returned none.
     pub state: Option<String>,

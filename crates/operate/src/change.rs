@@ -16,7 +16,8 @@ pub trait Answer: Serialize {
     /// The layout in which the value is shown.
     fn layout(&self) -> Layout;
 
-    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), with one cell per column, built one row at a time.
+    /// The rows of the layout's [`Block::Rows`](crate::Block::Rows), with one cell per column. The iterator builds one
+    /// row at a time.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }

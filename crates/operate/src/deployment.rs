@@ -22,7 +22,7 @@ use crate::rights::role_name;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// The maximum number of functions to read at once; IAM's simulator and Lambda's API would throttle more.
+/// The maximum number of functions to read at once. With more, IAM's simulator and Lambda's API would throttle calls.
 pub const AT_A_TIME: usize = 8;
 
 /// A deployment of Comeback: a retry handler with its queues, its event source mapping and its settings.
@@ -253,8 +253,8 @@ impl Deployment {
         }
     }
 
-    /// The functions that match the allow-list and send their failed events to the retry queue. Empty if no entry
-    /// contains a `*`.
+    /// Finds the functions that match the allow-list and send their failed events to the retry queue. Returns an empty
+    /// list without a search if no entry on the allow-list contains a `*`.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());

@@ -36,7 +36,7 @@ pub fn parameter_of(variable: &str) -> String {
 
 /// CloudFormation's limit on the size of a parameter's value, in bytes.
 pub const PARAMETER_BYTES: usize = 4_096;
-/// Lambda's limit on the size of a function's environment variables, in bytes, written as one JSON object.
+/// Lambda's limit on a function's environment variables: the size, in bytes, of a JSON object that contains them all.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
 /// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the

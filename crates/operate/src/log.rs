@@ -23,7 +23,7 @@ impl<'a> LogFilter<'a> {
     }
 
     /// Passes each page of lines to `take`, and returns true if the log group exists. The caller must check each
-    /// line, because some CloudWatch emulators do not support every pattern.
+    /// line, because some CloudWatch emulators ignore some filter patterns.
     pub(crate) async fn pages(
         &self,
         account: &Account,

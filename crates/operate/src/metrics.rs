@@ -71,7 +71,7 @@ impl LastHour {
 pub struct Dropped {
     /// The number of failed events that Lambda dropped in the last 24 hours.
     pub in_24_hours: u64,
-    /// The number of failed events that Lambda dropped in the last 14 days, the longest time that an event can wait.
+    /// The number of failed events that Lambda dropped in the last 14 days. No event can wait longer than that.
     pub in_14_days: u64,
 }
 

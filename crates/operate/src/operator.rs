@@ -44,7 +44,7 @@ impl fmt::Display for Which {
 }
 
 impl Operator {
-    /// An operator whose work nobody follows or interrupts, as in a deploy pipeline.
+    /// An operator without a progress display or a way to interrupt, as in a deploy pipeline.
     pub fn new(account: Account, which: Which) -> Self {
         Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
     }

@@ -1,6 +1,6 @@
 //! The log line that records a change: who changed what, when and why, and how the change ended.
 //!
-//! The line lacks `key`, `level` and `reason`, so searches for events and metric filters do not find it.
+//! The line lacks `key`, `level` and `reason`, so neither metric filters nor searches for events match it.
 
 use comeback_engine::{NotALine, Timestamp, logged};
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,7 @@ impl Entry {
 ///
 /// # Errors
 ///
-/// Fails if the operator may not write to the log, or if the handler has no log group yet.
+/// Fails if the operator is not allowed to write to the log, or if the handler has no log group yet.
 pub async fn record(
     operator: &Operator,
     log_group: &str,

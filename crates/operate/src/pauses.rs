@@ -37,7 +37,7 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     ))
 }
 
-/// Validates a text for the SSM parameter, which cannot store `{{`.
+/// Validates a string for the SSM parameter, which cannot store `{{`.
 pub fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
         return Err("must not contain {{, which SSM does not store".into());
@@ -50,7 +50,8 @@ pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }
 
-/// Returns true if the pause is active and covers the target, or any function for [`PauseTarget::All`].
+/// Returns true if the pause is active and covers the target. For [`PauseTarget::All`], a pause of any function
+/// counts.
 pub(crate) fn holds(pause: &Pause, target: &PauseTarget, now: Timestamp) -> bool {
     let is_held = match target {
         PauseTarget::All => true,

@@ -44,7 +44,7 @@ pub struct Recalled {
     pub before: u64,
     /// The number of messages that were moved (sent again with a delay) and become visible within 15 minutes.
     pub moved: u64,
-    /// The number of messages that were not recalled because they soon become visible anyway.
+    /// The number of messages that were not recalled because they were about to become visible anyway.
     pub soon: u64,
     /// The number of messages whose visibility timeouts could not be changed, by reason.
     pub failed: BTreeMap<String, u64>,

@@ -318,7 +318,7 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
 }
 
 impl Plan for RequestPlan {
-    /// Returns a text that identifies the plan by its target, errors and keys, but not by the number of events.
+    /// Identifies the plan by its target, errors and keys, but not by the number of events.
     fn identity(&self) -> String {
         format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }

@@ -50,8 +50,8 @@ pub(crate) async fn ask_of_keys(
     ask(account, role_arn, USE_KEY, keys.map(|key| &*key.arn)).await
 }
 
-/// The permissions that no policy grants. If any are denied, fails with those, because another policy cannot override
-/// a denial.
+/// Returns the permissions that no policy grants. If a policy denies permissions, returns those as the error,
+/// because granting them in another policy would not override the denial.
 pub(crate) fn missing(rights: &[Right]) -> Result<Vec<&Right>, Vec<&Right>> {
     let with = |verdict| rights.iter().filter(move |right| right.verdict == verdict).collect::<Vec<_>>();
     let denied = with(Verdict::Denied);

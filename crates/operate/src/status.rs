@@ -60,7 +60,7 @@ pub struct Status {
     pub dead_letters: Depth,
     oldest_dead_letter: Option<OldestDeadLetter>,
     mapping: Option<MappingState>,
-    /// The open pauses, or `None` if they could not be read or the handler reads none.
+    /// The open pauses. `None` if they could not be read, or if the handler does not read pauses.
     pub pauses: Option<Vec<OpenPause>>,
     /// The requests in force, or `None` if `pauses` is `None`.
     requests: Option<Vec<RequestInForce>>,
@@ -163,7 +163,7 @@ impl Status {
         })
     }
 
-    /// The parts of the status that could not be read, by title.
+    /// The title and error of each part of the status that could not be read.
     fn unread(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
         let of_metrics = self.metrics.unread.iter().map(|(title, why)| (*title, why));
         of_metrics.chain(self.oldest_unread.as_ref().map(|why| (OLDEST, why)))
@@ -218,7 +218,7 @@ pub struct Metrics {
     /// Counts of arrivals, retries and dead-letters for the last 3 and 24 hours, if requested.
     pub history: Option<History>,
     alarms: Vec<Alarm>,
-    /// The errors of the parts that could not be read, by title.
+    /// The error for each part that could not be read, by the part's title.
     #[serde(skip)]
     unread: BTreeMap<&'static str, Failure>,
     #[serde(skip)]

@@ -82,7 +82,8 @@ pub enum Tone {
 }
 
 impl Text {
-    /// Returns the text with the tone of each span raised to at least `tone`, in the order of [`Tone`]'s variants.
+    /// Returns the text with the tone of each span raised to at least `tone`. The variants of [`Tone`] are in
+    /// ascending order.
     pub fn toned(tone: Tone, text: impl Into<Self>) -> Self {
         let spans = text.into().0.into_iter();
         Self(spans.map(|span| Span { tone: span.tone.max(tone), ..span }).collect())

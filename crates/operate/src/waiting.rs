@@ -66,7 +66,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
 }
 
-/// A note that an error glob matches no waiting event, with the errors of the waiting events.
+/// A note that an error glob matches no waiting event. The note lists the errors of the waiting events.
 pub fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }

@@ -87,7 +87,8 @@ fn count_label(value: f64) -> String {
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64) }
 }
 
-/// Round times, in seconds: ticks of a logarithmic axis in order of preference, and tick intervals of a linear axis.
+/// Round values for the ticks of a time axis, in seconds. A logarithmic axis prefers them in this order. A linear
+/// axis uses one of them as the interval between ticks.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,

@@ -8,7 +8,7 @@ use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
 /// Style sheet for a page. The page must define the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
 
-/// Size of a chart in pixels, small enough for its text to be readable on a phone.
+/// Size of a chart in pixels. On a phone, a larger chart would be shrunk, and its text would be too small to read.
 pub const SIZE: (u32, u32) = (420, 265);
 /// Size in pixels of a chart that is as wide as the page and scrolls on a phone.
 pub const WIDE: (u32, u32) = (1_200, 250);

@@ -100,7 +100,7 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan: settings ready for a deployment or, if no policy meets the goal, the reasons.
+/// A plan: settings ready for a deployment, or the reasons why no policy meets the goal.
 #[derive(Serialize)]
 pub struct Recommended {
     /// The compared policies, and the recommended policy.
@@ -158,7 +158,7 @@ impl Recommended {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// Formats the settings for a user to paste into a deployment; empty if no policy meets the goal.
+    /// Returns the settings as text to paste into a deployment, or an empty string if no policy meets the goal.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));

@@ -18,7 +18,7 @@ pub use plot::draw;
 const ROWS: usize = 32;
 /// Number of early retries in a table that shows only some retries.
 const FIRST_ROWS: usize = 12;
-/// Maximum number of retries with round numbers, such as 50 and 100, in a table that shows only some retries.
+/// Maximum number of rows for round retry numbers, such as 50 and 100, in a table that shows only some retries.
 const ROUND_ROWS: usize = 12;
 
 /// Draws a policy's schedule for an HTML page.
@@ -26,7 +26,7 @@ pub fn chart(policy: &Policy) -> Chart {
     plot::chart(policy, &of_few_events(policy, 1))
 }
 
-/// Computes a policy's schedule from a tenth of the usual number of events, accurate to a few per cent.
+/// Computes a policy's schedule, accurate to a few per cent, from a tenth of the usual number of events.
 pub(crate) fn of_few_events(policy: &Policy, seed: u64) -> Schedule {
     Schedule::of(policy, seed, Schedule::default_events(policy, seed) / 10, &|| {})
 }

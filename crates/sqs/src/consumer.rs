@@ -27,7 +27,8 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Maximum length of the reserve. During this last part of the function's time, the consumer starts no more records.
+/// Maximum length of the reserve at the end of the function's time. During the reserve, the consumer does not start
+/// to process another record.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left.
 const KEPT_FREE: u32 = 5;
@@ -264,7 +265,7 @@ where
     }
 
     /// Waits until the [reserve](RESERVE) begins, then hides or deletes the messages whose outcome is known. Never
-    /// returns, because the response waits for the records still being processed.
+    /// returns; the caller drops it when `run` ends.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {

@@ -88,7 +88,7 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// Makes the dead-letter for a message, with fewer details if it would be too large for SQS.
+    /// Makes the dead-letter for a message, with fewer details if it would otherwise be too large for SQS.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();

@@ -27,9 +27,9 @@ const SHOWN: usize = 64;
 /// The options for a consumer, with durations in whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The ceiling of the first backoff, which doubles with each receive: 1 s to `max_backoff`, 10 s by default.
+    /// The ceiling of the first backoff: 1 s to `max_backoff`; by default, 10 s. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The maximum backoff: up to 43,170 s; by default, an hour or, for a FIFO queue, a minute.
+    /// The maximum backoff, up to 43,170 s. The default is an hour, or a minute for a FIFO queue.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default; `Decorrelated` is refused.
     pub jitter: Jitter,

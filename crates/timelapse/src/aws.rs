@@ -25,7 +25,7 @@ impl Id {
         Uuid::parse_str(text).ok().map(Self)
     }
 
-    /// Appends the id to `text` in the usual 36-character form, which is faster than `Display`.
+    /// Appends the id to `text` in the usual 36-character form. This is faster than `Display`.
     pub(crate) fn write(self, text: &mut String) {
         text.push_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     }

@@ -22,7 +22,7 @@ use crate::event::EventNumber;
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
 /// Longest visibility timeout that the handler sets for a message whose function is paused.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// Unit of visibility timeouts, to which a wait is rounded up.
+/// Unit of visibility timeouts. Waits are rounded up to whole seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
 texts! {

@@ -128,7 +128,7 @@ pub struct Summary {
     pub handler_gb_seconds: f64,
     /// Compute used by the target's retries, in GB-seconds.
     pub target_gb_seconds: f64,
-    /// Bytes that CloudWatch Logs ingests about the handler and about the target's retries.
+    /// Bytes that CloudWatch Logs ingests from the handler and from the target's retries.
     pub log_bytes: u64,
     /// List price for the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
@@ -248,8 +248,8 @@ pub struct TargetFigures {
 }
 
 impl TargetFigures {
-    /// Returns the figures for the targets that `is_counted` selects by index. Item `n` of the vector is the number of
-    /// events that arrived and were retried `n` times.
+    /// Returns the figures for the targets that `is_counted` selects by index. Also returns a vector, whose item `n`
+    /// is the number of events that arrived and were retried `n` times.
     pub(crate) fn of(
         scenario: &Scenario,
         ledger: &Ledger,

@@ -320,7 +320,7 @@ impl Live {
         self.batches.len() < most as usize
     }
 
-    /// Takes an idle environment of the handler, or starts one; `None` if the handler does not start.
+    /// Takes an idle environment of the handler, or starts one. Returns `None` if the handler does not start.
     fn environment(&mut self) -> Option<LiveEnvironment> {
         let now = self.now;
         self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);

@@ -51,7 +51,8 @@ pub struct OperatorTasks {
     /// The time of `comeback retry`, counted from the run's start, and the value of its `--within`. `None` if the
     /// operators do not run it.
     pub retry_now: Option<(Duration, Duration)>,
-    /// Seed for the operators' random commands, and the length of the run; `None` if they run none.
+    /// Seed for the operators' random commands, and the length of the run. `None` if the operators run no random
+    /// commands.
     pub chaos: Option<(u64, Duration)>,
 }
 

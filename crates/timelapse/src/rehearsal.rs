@@ -28,7 +28,7 @@ pub enum Call {
         /// The payload as a string, because not every JSON parser preserves values such as `1E400` or repeated keys.
         payload: String,
     },
-    /// Dead-letters messages.
+    /// Sends messages to the dead-letter queue.
     #[serde(rename = "sqs:SendMessageBatch")]
     SendMessageBatch {
         /// The messages for the dead-letter queue.

@@ -39,7 +39,7 @@ pub struct Schedule {
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Figures for the first retry, the second retry, and so on, up to the highest number that any event reached.
     pub retries: Vec<ScheduledRetry>,
-    /// Seconds from each event's first failure to its last retry, in ascending order.
+    /// The total wait of each event, in seconds, from its first failure to its last retry. Sorted in ascending order.
     #[serde(skip)]
     waits: Vec<u32>,
     /// Mean number of moves for an event whose messages are never hidden.

@@ -40,7 +40,7 @@ pub enum RunError {
         /// The event that had too many copies or retries; `None` if the run exceeded only the limit for all events
         /// together.
         event: Option<EventNumber>,
-        /// The maximum number of copies or retries that the run exceeded, for one event or for all events.
+        /// The limit that the run exceeded: a number of copies or retries.
         most: u64,
         /// Virtual time from the start of the run to the moment at which it exceeded the limit in `most`.
         at: Duration,

@@ -32,7 +32,7 @@ use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
 
-/// A scheduled step in a run, without effect if the state that it refers to has changed.
+/// A scheduled step in a run. It has no effect if the state that it refers to has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Occurrence {
     Arrival,
@@ -78,7 +78,7 @@ pub(crate) struct World {
     arrivals: Vec<Timestamp>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Generates ids for the copies of moved messages, so that moves do not change the ids of other messages.
+    /// A separate generator for the ids of copies, so that moves do not change the ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
 }
 
@@ -214,7 +214,7 @@ impl World {
         invocation
     }
 
-    /// Returns true if an invocation fails although its function is up; every policy gets the same draws.
+    /// Returns true if an invocation fails although its function is up. The result does not depend on the policy.
     fn is_flaky(&self, Attempt { event, number, .. }: Attempt) -> bool {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -299,7 +299,7 @@ impl World {
         }
     }
 
-    /// Passes a batch to the handler, and schedules the handler's calls for the end of its run time.
+    /// Passes a batch to the handler, and schedules the time at which the handler makes its calls.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);

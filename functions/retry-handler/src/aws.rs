@@ -106,8 +106,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Deadline for starting to hide messages before the `Invoke` calls; `None` once that has started, or if no time is
-    /// left for an `Invoke`.
+    /// Deadline for starting calls in the first round of hiding, which precedes the `Invoke` calls. `None` once the
+    /// round has begun, or if no time is left for an `Invoke`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,

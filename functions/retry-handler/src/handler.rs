@@ -59,7 +59,7 @@ impl Handler {
     /// Returns the time left until the function's timeout, but at most [`HANDLER_TIMEOUT`]. A message that is hidden
     /// before its `Invoke` call may become visible once `HANDLER_TIMEOUT` has passed.
     ///
-    /// An implausible deadline is ignored, such as the one in 1970 that `cargo lambda watch` passes.
+    /// An implausible deadline, such as the one in 1970 that `cargo lambda watch` passes, is ignored.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);

@@ -41,8 +41,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, or a timeout loses
-/// the lines.
+/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, so that a timeout
+/// cannot lose the lines.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -245,7 +245,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Returns a message that reports the function's failure at `time`, and the event in it. The message is leaked.
+    /// Returns a leaked message that reports the function's failure at `time`, and the event parsed from the message.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -277,7 +277,7 @@ pub(crate) mod tests {
         What::Defer { due, due_by: DueBy::Policy, delay, early: None, failure: None }
     }
 
-    /// The message had been moved before, and has now been moved again.
+    /// The outcome for a message that had been moved before, and has now been moved again.
     fn moved(what: What) -> Outcome<'static> {
         let mut outcome = outcome(what, Location::Moved);
         let mut copy = outcome.record.clone();

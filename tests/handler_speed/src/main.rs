@@ -88,7 +88,7 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Compares the median times of batches in a warm environment with that of a single call to AWS.
+/// Compares the median times of batches in a warm environment with the median time of a single call to AWS.
 ///
 /// Returns the call's median time in milliseconds.
 fn batches(handler: &Path) -> io::Result<f64> {

@@ -55,7 +55,7 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Corrects the settings of the local stack that `comeback doctor` would report.
+/// Corrects those of the local stack's settings that `comeback doctor` would report.
 ///
 /// MiniStack ignores `RecursiveLoop` in a template, and [`MiniStack::stack`] shortens the queue's visibility timeout.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
@@ -87,7 +87,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event and then each line of input. Without a terminal, keeps running after the input's end.
+    /// Sends a first event and then each line of input. If the input is not a terminal, it then waits for a signal.
     async fn serve(&mut self) {
         self.send(EVENT).await;
         let exports = self.ministack.shell().exports();

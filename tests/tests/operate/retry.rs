@@ -18,7 +18,8 @@ const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
 /// An operator fixes a bug and requests earlier retries for the failed events. Each would otherwise wait for 11 hours.
 ///
-/// The handler learns of the request when it next moves a message, at least every 15 minutes of the fast clock.
+/// The handler moves each message at least every 15 minutes on the fast clock, and learns of the request when it next
+/// moves one.
 pub(crate) async fn waiting_events_are_retried_after_a_fix(world: &World) {
     let stack =
         world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none HideUpTo=0").await;

@@ -53,7 +53,7 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack with one-second backoffs to which tests attach functions.
+    /// The stack to which tests attach functions. Its backoffs are one second.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
@@ -64,7 +64,7 @@ impl World {
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
-    /// A separate server for the stack deployed by hand, whose log group has a regular stack's name.
+    /// A separate server for the stack deployed by hand, so that its log group cannot clash with another stack's.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)

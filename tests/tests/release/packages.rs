@@ -76,7 +76,7 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// The version of `aws-cdk-lib` for the TypeScript and Python apps, which must be on PyPI as well as npm.
+/// The version of `aws-cdk-lib` for the TypeScript and Python apps. It must be on both npm and PyPI.
 const AWS_CDK_LIB: &str = "2.275.0";
 
 /// Code of a function that fails on the first three invocations for each event.

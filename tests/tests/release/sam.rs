@@ -62,7 +62,7 @@ fn assert_code_of_the_release(outside: &Outside, stack: &Stack) {
     assert_eq!(run(&deployed), run(&code));
 }
 
-/// Runs the installer as docs/operate.md describes; `packaging/tests` tests what it refuses.
+/// Runs the installer as docs/operate.md describes. `packaging/tests` tests what the installer refuses.
 pub(crate) async fn installer_installs_the_command(_: &World) {
     let (_ministack, outside) = released("release-command").await;
     let blocks = pages::blocks("docs/operate.md", "Install the command");

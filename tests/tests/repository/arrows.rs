@@ -1,4 +1,4 @@
-//! Tests the dependencies between `operate`, the command and the console, and which files name an AWS SDK.
+//! Tests the dependencies between `operate`, the command and the console. Also tests which files name an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Tests, without a server, that the parts of the repository agree: samples, golden outputs, documentation and
-//! versions.
+//! Tests that the parts of the repository agree: samples, golden outputs, documentation and versions. These tests
+//! need no server.
 //!
 //! | file | tests that |
 //! |---|---|

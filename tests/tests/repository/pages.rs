@@ -1,4 +1,4 @@
-//! Tests that each command in the documentation is run by a test, and that each relative link leads to a file.
+//! Tests that each command in the documentation is run by a test, and that each relative link points to a file.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Runs the documentation's commands for deploying the handler from a checkout, and for trying it out there.
+//! Runs the documentation's commands for deploying the handler from a checkout, and for testing the deployment.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};

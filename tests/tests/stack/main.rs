@@ -9,9 +9,9 @@
 //! | `attach` | the documentation's commands for attaching functions and for removing Comeback |
 //! | `deploy` | the documentation's commands for deploying with SAM and the CDK, and for `cargo lambda watch` |
 //! | `cloudformation`, `encryption` | commands in the documentation for plain CloudFormation and for a KMS key |
-//! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |
+//! | `releases` | for `make check-dist`: updating from the previous release, and running `make verify-aws` |
 //! | `world` | the shared servers and deployments |
-//! | `contract` | MiniStack and the simulation's model of SQS, the mapping and asynchronous invocations behave alike |
+//! | `contract` | SQS, the mapping and asynchronous invocations behave alike in MiniStack and in the simulation |
 
 mod attach;
 mod cloudformation;

@@ -71,7 +71,8 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts the visible, hidden and delayed messages in a queue with one call, so that no message is missed.
+/// Counts the visible, hidden and delayed messages in a queue. One call returns all three counts, so a message that
+/// changes state is not missed.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

@@ -63,7 +63,7 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack with the inline style that dead-letters any function's event after two retries, a second apart.
+    /// A stack that uses inline envelopes, and dead-letters any function's event after two retries, a second apart.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cloudwatch::{Recorded, Series, is_raised, period};
 
-/// A metric's runs of equal values (`None` without a data point), with their lengths in minutes.
+/// A metric over time: each value, and the number of minutes for which it lasts. `None` means that there is no data
+/// point.
 type Runs<'a> = &'a [(Option<f64>, usize)];
 
 const VISIBLE: &str = "ApproximateNumberOfMessagesVisible";
@@ -20,7 +21,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// Returns the times when the alarm's state changes, in minutes from the start; its first state is `OK`.
+/// Returns the times when the alarm's state changes, in minutes from the start. The alarm's first state is `OK`.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();

@@ -3,7 +3,7 @@
 //! Supports the metric math that the alarms use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a
 //! number. A result is missing if an operand is missing.
 //!
-//! Unlike CloudWatch's, the periods do not slide, and older data points do not replace missing ones.
+//! Unlike in CloudWatch, periods do not slide, and older data points do not replace missing ones.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) type Series = Vec<Option<f64>>;
 /// The values of each metric, one for each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// For each period, returns true if the alarm is in the state `ALARM` at its end.
+/// For each period, returns true if the alarm is in the state `ALARM` at the period's end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");

@@ -217,7 +217,7 @@ fn handler_reads_the_parameter_of_the_output() {
     assert_eq!(template()["Outputs"]["PausesParameter"]["Value"], name);
 }
 
-/// The commands in docs/deploy-cargo-lambda.md create the template's resources, with the template's numbers.
+/// The commands in docs/deploy-cargo-lambda.md use the template's sizes, timeouts and defaults.
 #[test]
 fn page_of_cargo_lambda_has_the_templates_figures() {
     let page = pages::blocks("docs/deploy-cargo-lambda.md", "The stack by hand").join("\n");

@@ -82,8 +82,8 @@ impl Shift {
         shifted
     }
 
-    /// Shifts the times in a JSON object that is encoded as a JSON string. `None` if the string does not contain an
-    /// object.
+    /// Shifts the times in a JSON object that is encoded as a JSON string. Returns `None` if the string does not
+    /// contain an object.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;

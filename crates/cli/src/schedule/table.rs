@@ -63,7 +63,7 @@ fn scale(axis: &TimeAxis) -> String {
     scale
 }
 
-/// Formats the line of one retry, such as `  ━━━●━━  `: the mean time, between the 5th and the 95th percentile.
+/// Formats one retry's line, such as `  ━━━●━━  `: a bar from the 5th to the 95th percentile, and a dot at the mean.
 fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
     let at = retry.since_first_failure_seconds;
     let [from, mean, to] = [at.p5.into(), at.mean, at.p95.into()].map(|seconds| cell(axis.share(seconds)));

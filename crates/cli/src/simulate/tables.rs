@@ -78,7 +78,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// Draws a bar for a count, visible for any count above 0. A count of `most` gets the full width.
+/// Draws a bar for a count. The bar of any count above 0 is visible, and the bar of `most` has the full width.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -1,4 +1,4 @@
-//! Tests for `comeback plan`, with short outages and generous goals for speed.
+//! Tests for `comeback plan`. Short outages and generous goals keep the tests fast.
 
 use serde_json::Value;
 

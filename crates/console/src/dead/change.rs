@@ -205,8 +205,8 @@ struct Command {
     is_exact: bool,
 }
 
-/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. `None` if a
-/// command line cannot express the selection.
+/// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. Returns `None`
+/// if a command line cannot express the selection.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     let (flags, is_exact) = match selection {
         Selection::All if snapshot.filter.takes_everything() => (vec!["--all".into()], true),

@@ -100,8 +100,8 @@ mod tests {
     use crate::response::encoded;
     use crate::tests::{Setting, address, hidden, locally};
 
-    /// Returns an account with two dead-letters, the account's console, and the form fields and the key of the first
-    /// dead-letter.
+    /// Creates an account with two dead-letters. Returns the account, its console, and the form fields and the key of
+    /// the first dead-letter.
     async fn setting(read_only: bool) -> (Dead, Setting, String, String) {
         let dead_letters = [event("Timeout"), event("Timeout")];
         let key = dead_letters[0].key.clone();

@@ -1,8 +1,8 @@
 //! Files that contain dead-letters: exports for the browser to download, and uploads to import.
 //!
-//! The files are in the folder where the server was started, readable only by the server's user. `comeback dead
-//! import` can continue from them after the server has stopped. An upload is named after a digest of its content, so
-//! uploading it again continues the import.
+//! The files are in the folder where the server was started, readable only by the server's user. After the server has
+//! stopped, `comeback dead import` can import them or continue an import. An upload is named after a digest of its
+//! content, so uploading it again continues the import.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -13,7 +13,8 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Path of the page about the action that is reading the queue; empty for an action without a page.
+    /// Path of the page about the action that is reading the queue, or `None` if no action is reading it. The path is
+    /// empty if the action has no page.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
     /// Set to true when the server stops.
@@ -84,7 +85,7 @@ impl Dead {
         Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
     }
 
-    /// Returns an interrupt for an action without a Stop button, raised when the server stops.
+    /// Returns an interrupt that is raised when the server stops, for an action without a Stop button.
     pub(super) fn interrupt(&self) -> Interrupt {
         Interrupt::of(&self.stop)
     }

@@ -99,7 +99,7 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Settles these entries as refused, the last first, so that none is settled as [`Behind`](EntryError::Behind)
+    /// Settles these entries as refused, in reverse order, so that none is settled as [`Behind`](EntryError::Behind)
     /// another.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
@@ -178,7 +178,7 @@ fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Number of refused whole calls after which the sender assumes that the service would refuse every call.
+/// Minimum number of calls refused as a whole before the sender assumes that the service would refuse every call.
 const CALLS: u32 = 6;
 /// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call.
 const HALVES: u32 = 2;

@@ -73,7 +73,8 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Checks the rules that hold whatever the service does, and returns the undelivered entries' errors by text.
+/// Checks the rules that hold whatever the service does, and returns each undelivered entry's error, keyed by the
+/// entry's text.
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],

@@ -1,4 +1,4 @@
-//! Tests how entries at the services' size limits, and writes to several tables, are sent.
+//! Tests of entries at the services' size limits, and of writes to several tables.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tests of every API against a service on a real socket that fails in every known way.
+//! Tests of every API against a service that listens on a real socket and fails in every known way.
 
 #![expect(clippy::unwrap_used, reason = "test code only")]
 

@@ -35,7 +35,7 @@ impl Answer {
     }
 }
 
-/// The calls and entries that the fake service has received, by the entries' texts.
+/// The calls and entries that the fake service has received. Each entry is represented by its text.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,

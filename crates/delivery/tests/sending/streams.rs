@@ -31,7 +31,7 @@ impl<F: Fn(Vec<usize>) -> A, A: Future<Output = Answers> + Send> Operation for B
 
 type Calls = Mutex<Vec<Vec<usize>>>;
 
-/// A service that refuses multiples of 7 and records its calls.
+/// A service that refuses multiples of 7, and records the calls that it receives.
 fn choosy(calls: &Calls) -> By<impl Fn(Vec<usize>) -> Ready<Answers>> {
     let answer = |entry: &usize| match entry % 7 {
         0 => Err(ServiceError::new(ErrorKind::Refused, "Seven", "")),

@@ -56,7 +56,8 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
     )
 }
 
-/// Applies the last retry request or else the last pause, and returns the seconds from [`AT`] until the retry is due.
+/// Applies the last retry request, or the last pause if there is no request. Returns the seconds from [`AT`] until the
+/// retry is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
     let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
     lines.iter().for_each(|line| fold.take(line));

@@ -454,7 +454,7 @@ fn without_targets_every_message_is_kept() {
     }
 }
 
-/// A message that SQS would soon delete is dead-lettered, because a dead-letter does not need an attached function.
+/// Without attached functions, the handler keeps every message, but dead-letters one that SQS would soon delete.
 #[test]
 fn without_targets_messages_are_dead_lettered_in_time() {
     let world = World::default();

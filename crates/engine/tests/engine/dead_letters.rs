@@ -258,7 +258,7 @@ fn an_unparsed_body_has_its_reason() {
     assert_eq!(dead_letter.redriven(None, None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
-/// A body in the form of an old dead-letter with an unreadable envelope.
+/// A message body that looks like an old dead-letter with an unreadable envelope.
 const CLAIM: &str = r#"{"reason":"max_age","detail":"long ago","function_arn":"f","dead_lettered_at":9,"origin_request_id":"r-9","payload":{"_retry_metadata":1}}"#;
 
 #[test]

@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// Returns a [`World`] that answers the reads of the pauses with these results, and repeats the last.
+/// Returns a [`World`] whose reads of the pauses return these results in turn; the last result repeats.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();

@@ -306,7 +306,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates the seconds from a pause's actual end to its planned end, if any; about half are below [`LATEST_READ`].
+/// Generates a time in seconds from a pause's actual end to its planned end, or `None` for a pause without a planned
+/// end. About half of the times are below [`LATEST_READ`].
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }

@@ -27,7 +27,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// Returns the `MAX_RETRIES` that applies to the function, by which these tests tell policies apart.
+/// Returns the `MAX_RETRIES` that applies to the function. These tests use it to tell policies apart.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
@@ -187,7 +187,8 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Handles a message with answered and with unanswered `Invoke` calls, and returns all outcomes and calls.
+/// Handles a message twice, once with answered and once with unanswered `Invoke` calls. Returns all outcomes and
+/// calls.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);

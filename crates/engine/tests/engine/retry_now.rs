@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Timestamp {
     after(T0, 1_000 * seconds)
 }
 
-/// A policy in which every backoff takes 12 hours less 30 seconds.
+/// A policy in which every backoff is 12 hours less 30 seconds.
 fn waits() -> Policy {
     policy(|settings| settings.base_backoff = settings.max_backoff)
 }

@@ -21,7 +21,8 @@ pub(crate) struct Attachment {
     /// True if the function was deleted or never existed.
     pub(crate) is_gone: bool,
     pub(crate) deployment: Deployment,
-    /// The other deployments that retry the function's failed events, by its qualifier (`None` without one).
+    /// The other deployments that retry the function's failed events, by the function's qualifier. The key is `None`
+    /// for the unqualified function.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer-managed KMS key of the retry queue; `None` if AWS manages the key.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
@@ -48,7 +49,7 @@ pub(crate) struct Attachment {
 /// Where the allow-list, `TARGET_FUNCTIONS`, is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListOwner {
-    /// A stack's parameter `TargetFunctions`, which also lets the handler invoke the functions in it.
+    /// A stack's parameter `TargetFunctions`. It sets the allow-list and the handler's permission to invoke functions.
     Parameter { stack: String, value: String },
     /// The template of a stack that has no parameter `TargetFunctions`.
     Template { stack: String },

@@ -54,7 +54,7 @@ pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// Parses the number in a tag's value; `Some(None)` is Lambda's default, and `None` an invalid number.
+/// Parses the number in a tag's value. `Some(None)` stands for Lambda's default, and `None` for an invalid number.
 fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     if text == DEFAULT {
         return Some(None);

@@ -1,4 +1,4 @@
-//! Checks that a function's events have left the retry queue, which `detach` waits for.
+//! Checks that a function's events have left the retry queue. `detach` waits until they have.
 
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -23,7 +23,7 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
 ///
-/// The handler's log decides, because SQS only estimates the number of messages in the queue.
+/// The evidence comes from the handler's log, because SQS only estimates the number of messages in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,

@@ -217,7 +217,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Performs this step, except an edit of the allow-list, which is made once for all functions.
+    /// Performs this step. Does nothing for an edit of the allow-list, which is made once for all functions.
     pub(crate) async fn make(
         &self,
         account: &Account,

@@ -198,7 +198,7 @@ impl SimulatedAws {
 }
 
 impl State {
-    /// The time of the last access to the account.
+    /// The current time, as of the last access to the account.
     pub fn now(&self) -> Timestamp {
         self.looked_at.unwrap_or(Timestamp::from_secs(0))
     }

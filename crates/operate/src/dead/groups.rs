@@ -34,8 +34,8 @@ pub struct Alike {
     pub error_type: Option<String>,
     /// The error message of the group's first dead-letter, truncated to 256 characters; `None` if it has none.
     pub error_message: Option<String>,
-    /// The reason why the messages could not be parsed, truncated to 256 characters; `None` if they were parsed or name
-    /// an error.
+    /// The reason why the messages could not be parsed, truncated to 256 characters. `None` if they were parsed, or if
+    /// they name an error.
     pub detail: Option<String>,
 }
 
@@ -247,8 +247,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The parse error of a dead-letter that names no other error. Details of other dead-letters contain ages and counts,
-/// which would give almost every dead-letter its own group.
+/// The parse error of a dead-letter that names no other error. Other details are not used for grouping: they contain
+/// ages and counts, so almost every dead-letter would have its own group.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));

@@ -277,7 +277,7 @@ impl Record {
     }
 }
 
-/// The open `.done` file, in which a line break precedes each id in case the previous one was cut off.
+/// The open `.done` file. A line break precedes each id, because a crash may have cut off the id before it.
 struct Journal {
     path: PathBuf,
     file: File,

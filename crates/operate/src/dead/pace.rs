@@ -29,12 +29,13 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The size of the next batch: first one dead-letter, in case deleting is not permitted, then a second's worth.
+    /// The size of the next batch. The first batch is a single dead-letter, in case deleting is not permitted. Later
+    /// batches are as large as the pace allows for one second.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// The maximum number of dead-letters to receive at once, all of which can be processed well before they reappear.
+    /// The maximum number of dead-letters to receive at once. All of them can be processed well before they reappear.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
@@ -43,8 +44,8 @@ impl Pace {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 
-    /// Waits until this pace allows another dead-letter after `dead_letters` of them since `begin`. Returns false if
-    /// interrupted.
+    /// Waits until this pace allows the next dead-letter. `dead_letters` is the number processed since `begin`.
+    /// Returns false if interrupted.
     pub(super) async fn rest(self, operator: &Operator, begin: Timestamp, dead_letters: u64) -> bool {
         let left = self.time_for(dead_letters).saturating_sub(operator.now().since(begin));
         tokio::select! {

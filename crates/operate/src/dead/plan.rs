@@ -198,7 +198,7 @@ pub(super) struct DeadLetterOutcome {
     /// The number of dead-letters that were left unchanged, for each reason.
     pub(super) left: BTreeMap<String, u64>,
     pub(super) not_deleted: Option<NotDeleted>,
-    /// The reason why some of the plan's dead-letters may not have been received.
+    /// The reason why some of the plan's dead-letters might not have been received.
     pub(super) incomplete: Option<String>,
 }
 

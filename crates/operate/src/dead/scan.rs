@@ -1,4 +1,4 @@
-//! Scans the dead-letter queue: receives every dead-letter once, and makes those not deleted visible again at the end.
+//! Scans the dead-letter queue: receives every dead-letter once, and finally makes the remaining ones visible again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -216,7 +216,8 @@ pub(super) struct Scan<'a> {
     operator: &'a Operator,
     url: &'a str,
     until: Timestamp,
-    /// The receipt handles by message id, about 50 MB for 110,000; `None` for a deleted dead-letter.
+    /// The receipt handle for each message id, or `None` once the dead-letter is deleted. 110,000 handles take about
+    /// 50 MB.
     handles: BTreeMap<String, Option<String>>,
     hidden: usize,
     read: Read,
@@ -295,7 +296,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives up to `most` messages, and returns those that are new to this scan and not sent after `until`.
+    /// Receives up to `most` messages, and returns those that are new to this scan and were not sent after `until`.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };

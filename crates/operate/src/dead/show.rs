@@ -126,7 +126,8 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest level of nesting to indent, because indenting a payload of brackets would square its length.
+/// The deepest level of nesting to indent. Without this limit, indenting thousands of nested brackets would square
+/// the payload's length.
 const DEEPEST_INDENTED: usize = 16;
 
 /// Indents JSON by two spaces, without parsing values, which would change large numbers and the order of keys.

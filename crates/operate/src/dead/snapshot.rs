@@ -64,7 +64,7 @@ pub struct Row {
     pub sent: Timestamp,
     /// The number of retries that were made; `None` if it is unknown.
     pub retries: Option<u32>,
-    /// The reason why the handler would immediately dead-letter the event again; `None` if it can be redriven.
+    /// The reason why the handler would immediately dead-letter the event again, or `None` if it would not.
     pub refused: Option<ReasonCode>,
     /// The index into [`Snapshot::kinds`] for this dead-letter's kind.
     kind: u32,
@@ -164,7 +164,7 @@ impl Snapshot {
         }
     }
 
-    /// Checks the function in the filter, and returns a note if only its alias or version may be misspelled.
+    /// Checks the function in the filter. Returns a note if its alias or version may be misspelled.
     ///
     /// # Errors
     ///

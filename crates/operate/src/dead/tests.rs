@@ -24,7 +24,7 @@ use crate::deployment::queue::HIDDEN_FOR;
 
 /// The number of random histories, each with its own dead-letters, filter, pace, faults and kills.
 const HISTORIES: u64 = 300;
-/// The number of random histories for a slow test, which writes files.
+/// The number of random histories for a test that is slow because it writes files.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 struct History {

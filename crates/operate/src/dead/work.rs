@@ -16,7 +16,7 @@ pub(super) trait Action {
     /// The data that the action stores for a dead-letter, such as the message to send.
     type Prepared;
 
-    /// Prepares a dead-letter for [`perform`](Self::perform), or fails with the reason why that is impossible.
+    /// Prepares a dead-letter for [`perform`](Self::perform). If that is impossible, fails with the reason.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
     /// Performs the action on the prepared dead-letters; the caller deletes those whose result is `Ok`.

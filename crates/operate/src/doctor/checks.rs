@@ -31,7 +31,7 @@ pub(super) enum Judge {
     /// Judges one permission of the handler's role.
     Role,
     Function(fn(&Facts, &CheckedFunction) -> Judged),
-    /// Runs for each alias, version or unqualified function.
+    /// The check runs for each alias, version or unqualified function.
     QualifiedFunction(fn(&Facts, &Attachment) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }

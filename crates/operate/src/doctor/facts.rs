@@ -47,7 +47,7 @@ pub(crate) struct Facts {
     /// The parameters of the stack that owns the deployment; empty if no stack owns it.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<CheckedFunction>,
-    /// `Ok` if the functions that match the allow-list's patterns could be listed, otherwise the error.
+    /// The result of listing the functions that match the allow-list's patterns.
     pub(crate) matched: Result<(), Failure>,
 }
 
@@ -83,7 +83,7 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
-/// The allow-list from the stack's parameters, or an empty text if it is unknown.
+/// The allow-list from the stack's parameters, or an empty string if it is unknown.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()

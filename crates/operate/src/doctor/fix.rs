@@ -171,7 +171,8 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// The command that restores the last readable version of the pauses parameter, or writes one without pauses.
+/// The command that restores the last readable version of the pauses parameter. If there is none, the command writes
+/// a document without pauses.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();

@@ -25,7 +25,7 @@ const SLACK: Duration = Duration::from_secs(90);
 /// The probe is skipped if the event's retry might take longer than this.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// The log is searched from this long before the event was sent, because clocks may differ.
+/// The search of the log starts this long before the event was sent, because clocks may differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and reports each step to the operator.

@@ -14,7 +14,7 @@ use crate::rights::{Right, Rights, in_words, missing};
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges whether the handler's role has the permissions that `check` requires, such as `CB030`.
+/// Judges whether the handler's role has the permissions that a check, such as `CB030`, requires.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -125,8 +125,8 @@ pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static st
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Names the queue's own policy if it has an Allow statement, because it may grant permissions that the role's
-/// policies do not.
+/// Returns the phrase for the queue's own policy if that policy has an Allow statement. Such a policy may grant
+/// permissions that the role's policies do not grant.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }

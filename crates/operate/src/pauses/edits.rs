@@ -12,7 +12,7 @@ use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 /// An operator's settings for a pause. `None` keeps an open pause's value, or gives a new pause the default.
 #[derive(Clone, Debug, Default)]
 pub struct PauseTerms {
-    /// When the pause is to end. By default, a new pause lasts until it is resumed.
+    /// When the pause is to end. By default, a new pause lasts until an operator resumes the retries.
     pub end: Option<PauseEnd>,
     /// The time over which the held events are retried after the pause.
     pub spread: Option<Duration>,
@@ -20,7 +20,7 @@ pub struct PauseTerms {
     pub why: Option<String>,
 }
 
-/// The planned end of a pause, if it is not resumed earlier.
+/// When a pause ends, unless an operator ends it earlier.
 #[derive(Clone, Copy, Debug)]
 pub enum PauseEnd {
     /// The pause ends at this time.
@@ -159,7 +159,7 @@ pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
     pauses.with(others.chain([pause]).cloned())
 }
 
-/// Returns the pauses after ending the open pauses for `target` at `now`, and removing those that have not started.
+/// Ends the open pauses for `target` at `now`, or removes them if they have not started. Returns the new pauses.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // Rounded down, `end` could lie before the time when the pause last held an event.
     let end = now.rounded_up_to_secs();

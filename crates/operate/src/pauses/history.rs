@@ -1,4 +1,4 @@
-//! The history of a deployment's pauses, from the newest hundred versions of the SSM parameter.
+//! The history of a deployment's pauses, from the last hundred versions of the SSM parameter.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ pub struct Listing {
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and the requests in force and, if `with_history`, the history of the pauses.
+/// Lists the open pauses and the requests in force. If `with_history` is true, also lists the history of the pauses.
 ///
 /// # Errors
 ///

@@ -75,7 +75,7 @@ impl From<TooLarge> for Failure {
     }
 }
 
-/// The wait after a write, before the check that no other write has replaced it.
+/// The wait between a write and the check that no other write has replaced it.
 const SETTLE: Duration = Duration::from_secs(2);
 /// The maximum number of writes for one edit.
 const WRITES: u32 = 8;
@@ -105,7 +105,7 @@ impl<'a> Parameter<'a> {
         Ok(read_parameter(self.account, self.name).await?.0)
     }
 
-    /// Reads one of the parameter's newest hundred versions.
+    /// Reads a version of the parameter. SSM keeps the last hundred.
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
         let name = self.name;
         let versions = self.account.aws.parameter_history(name).await?;

@@ -21,7 +21,7 @@ use crate::waiting::filter::WaitingFilter;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The longest time that a log line takes to arrive.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time to watch for failures after the last retry.
+/// The time for which failures are awaited after the last retry.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// Watches the handler's log for the retries that a request makes due.

@@ -111,8 +111,8 @@ impl Reach {
         lines
     }
 
-    /// Adds a message that is not recalled to the count for the reason `why`, if there is one. Returns true if `entry`
-    /// does not affect when the event is due.
+    /// Counts a message that is not recalled, if there is a counter for the reason `why`. Returns true if `entry` does
+    /// not affect when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,

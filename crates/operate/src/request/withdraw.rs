@@ -21,7 +21,7 @@ use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
 use crate::text::quoted;
 
-/// A [`Change`] that withdraws the requests of one kind for one function, or those for every function.
+/// A [`Change`] that withdraws requests of one kind: those for one function, or those that cover every function.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
     /// The function that the requests name, or `None` for requests for every function.

@@ -102,8 +102,8 @@ impl Trace {
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// The last sentence for an event that has not failed again since its last retry. Only Lambda's report on the
-    /// invocation shows a success.
+    /// Returns the last sentence of a trace, for an event that has not failed again since its last retry. Only
+    /// Lambda's report on the invocation shows a success.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),

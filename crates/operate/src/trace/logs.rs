@@ -112,7 +112,7 @@ pub enum Report {
         /// The status of the invocation (`success`, `error`, `failure` or `timeout`), if the report has one.
         status: Option<String>,
     },
-    /// The log contains no `REPORT` line for the invocation, which may not have ended yet.
+    /// The log contains no `REPORT` line for the invocation, which might not have ended yet.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.

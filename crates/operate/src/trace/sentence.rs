@@ -69,7 +69,7 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     }
 }
 
-/// Formats the pattern of a function's own policy, for example `, by the policy of orders-*`.
+/// Names the pattern whose policy applies, for example `, by the policy of orders-*`. Empty for the stack's policy.
 fn policy_of(preposition: &str, policy: Option<&str>) -> String {
     policy.map(|policy| format!(", {preposition} the policy of {policy}")).unwrap_or_default()
 }

@@ -353,7 +353,7 @@ pub struct Group<'w> {
     pub not_allowed: u64,
     /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
-    /// The beginning of the error message of an ignored `RetryAfter`, with the reason why it was ignored.
+    /// If a `RetryAfter` was ignored, the beginning of its message, and the reason.
     #[serde(skip)]
     pub retry_after_ignored: Option<&'w str>,
 }

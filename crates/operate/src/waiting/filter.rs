@@ -44,8 +44,8 @@ impl WaitingFilter {
                 .is_none_or(|glob| error_type.is_some_and(|error| error_matches(glob, error)))
     }
 
-    /// The filter as a CloudWatch filter pattern, which matches every line that [`takes`](Self::takes) accepts and
-    /// few others.
+    /// The filter as a CloudWatch filter pattern. It matches every line that [`takes`](Self::takes) accepts, and only
+    /// a few other lines.
     pub fn pattern(&self) -> String {
         // The class name and the simple name of an error are parts of its type.
         let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));

@@ -13,9 +13,9 @@ use crate::waiting::recent::{Step, begin, number};
 
 /// The number of five-minute periods in three hours.
 const STEPS: u64 = 36;
-/// The number of complete five-minute periods, the latest ones, that show if a function is recovering.
+/// The number of complete five-minute periods, before the current one, that show whether a function is recovering.
 const NEWEST: usize = 2;
-/// The fewest retries of a recovering function in the last two complete five-minute periods.
+/// Minimum number of retries in the last two complete five-minute periods for a function to count as recovering.
 const FEWEST_RETRIES: u64 = 3;
 /// The number of five-minute periods in twelve hours, which every read of the log covers.
 const TWELVE_HOURS: u64 = 144;
@@ -76,7 +76,7 @@ pub struct FunctionState<'r> {
     pub error: Option<&'r str>,
     /// The latest due time among the waiting events, or `None` if some due time is unknown or no event is waiting.
     pub back_by: Option<Timestamp>,
-    /// Counts for each five-minute period of the last three hours, oldest first, including the current period.
+    /// The counts for each five-minute period of the last three hours, oldest first, including the current period.
     pub steps: Vec<Step>,
 }
 

@@ -34,7 +34,7 @@ pub struct Reading {
     pub(super) is_everything: bool,
     /// The message counts of the retry queue.
     pub retry_queue: Depth,
-    /// `None` if the handler reads no pauses.
+    /// The pauses, or `None` if the handler reads no pauses.
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
     /// The time of the last full read of the log.
     pub(super) begun: Timestamp,
@@ -68,7 +68,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Creates a scope for all log lines about the events that match a filter. It does not keep receipt handles.
+    /// Selects all log lines about the events that match the filter, without the messages' receipt handles.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }

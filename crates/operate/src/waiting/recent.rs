@@ -43,7 +43,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Counts a log line, given the message's state from the lines added earlier.
+    /// Counts a log line. `before` is the message's state according to the lines added earlier.
     pub(super) fn take(
         &mut self,
         line: &LogLine<'_>,
@@ -72,7 +72,7 @@ impl Recent {
         *counts = Step::sum([&*counts, &step]);
     }
 
-    /// Counts a message as due at the start of each period between its due time and the handler's check.
+    /// Counts a message as due in every period that starts between its due time and the handler's check.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
         let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());

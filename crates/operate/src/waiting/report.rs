@@ -213,7 +213,7 @@ fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
         .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
 }
 
-/// Formats the time until a retry for a table: `in 5m`.
+/// Formats a retry's due time for a table, such as `in 5m`.
 fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {

@@ -10,9 +10,9 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// In a plan's table, marks the cheapest policy that meets the goal.
+/// The mark in a plan's table for the cheapest policy that meets the goal.
 const CHEAPEST: &str = "▸ ";
-/// In a plan's table, marks the default policy.
+/// The mark in a plan's table for the default policy.
 const DEFAULTS: &str = "○ ";
 
 /// Returns a headline of two lines: the outage and the goal, then the number of policies that were compared.

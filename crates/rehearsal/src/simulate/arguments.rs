@@ -157,7 +157,7 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// Builds the scenario from the flags, unchecked and without faults or operators.
+    /// Builds the scenario from the flags, without faults or operators. Does not check its settings.
     pub fn scenario(&self) -> Scenario {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);

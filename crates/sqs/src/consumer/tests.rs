@@ -65,7 +65,7 @@ struct Fake {
     never_answers: bool,
     /// Position of each draw in its range, from 0 (the lowest value) to 1 (the highest).
     draw: f64,
-    /// The function's remaining time in seconds, each time that the consumer asks for it; the last value repeats.
+    /// The function's remaining times, in seconds, in the order in which the consumer gets them. The last one repeats.
     time_left: Vec<f64>,
     calls: Arc<Mutex<Calls>>,
 }

@@ -84,7 +84,7 @@ impl QueueUnderContract {
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)
     }
 
-    /// Deletes a message, as `DeleteMessage` does, which always reports success.
+    /// Deletes a message. Like `DeleteMessage`, accepts a stale handle, which has no effect.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
         if let Some(receipt) = ReceiptHandle::parse(handle) {

@@ -348,7 +348,8 @@ impl<T> SqsQueue<T> {
         Depth { visible: self.messages.len() - in_flight - delayed, in_flight, delayed }
     }
 
-    /// Returns the message that was received with this handle, even if it has a newer handle; `None` if it is gone.
+    /// Returns the message that was received with this handle, even if the message has a newer handle. Returns `None`
+    /// if the message is gone.
     pub(crate) fn message(&self, receipt: ReceiptHandle) -> Option<&QueuedMessage<T>> {
         self.messages.get(receipt.slot).filter(|message| message.has_had(receipt))
     }
@@ -397,7 +398,8 @@ impl<T> SqsQueue<T> {
 
 /// Methods that inject faults.
 impl<T> SqsQueue<T> {
-    /// Makes a hidden message visible early and returns its data; `None` if it is not hidden or has a newer receipt.
+    /// Makes a hidden message visible early, and returns its data. Returns `None` if the message is not hidden, or if
+    /// it has a newer receipt.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<T>
     where
         T: Copy,

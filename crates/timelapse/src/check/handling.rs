@@ -12,8 +12,8 @@ use crate::event::EventNumber;
 
 /// Longest visibility timeout after a message's first receive: SQS's 12 hours from the receive, less 30 s.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
-/// Longest visibility timeout after a later receive: SQS's 12 hours, less 30 s, less the 1,230 s for which a throttled
-/// poller may have held the message.
+/// Longest visibility timeout from a message's second receive on: SQS's 12 hours, less 30 s, less the 1,230 s for which
+/// a throttled poller may have held the message.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// Age after which the handler dead-letters a message: half a day less than the queue's retention period of 14 days.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
@@ -198,7 +198,8 @@ impl Handling<'_> {
         self.seen.held_until.is_some_and(ends_by)
     }
 
-    /// Returns the longest visibility timeout that a pause or unread pauses allow, or `None` if `wait` exceeds it.
+    /// Returns the longest visibility timeout that is allowed because the function is paused, or because the pauses
+    /// have not been read yet. Returns `None` if neither is the case, or if `wait` is longer.
     pub(super) fn longest_keep(&self, wait: Duration) -> Option<Duration> {
         let longest = if self.known.is_nothing() {
             Some(self.longest_after_failure())

@@ -13,8 +13,8 @@ use crate::aws::agenda::START;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
 
-/// Longest time from an invocation record's timestamp until Lambda sends the record; an older record came from someone
-/// else.
+/// Longest time from an invocation record's timestamp until Lambda sends the record. An older record was not sent by
+/// Lambda.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// Returns the due times for a wait requested with `RetryAfter`, counted from `first_sent` if the record has no
-    /// timestamp.
+    /// Returns the earliest and the latest due time of a retry requested with `RetryAfter`. The wait counts from
+    /// `first_sent` if the record has no timestamp.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);

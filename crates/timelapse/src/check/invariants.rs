@@ -146,8 +146,8 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a message whose receipt handle was logged, so that operators can make it visible. The message must be
-/// hidden, and no re-invocation or move of it may have succeeded.
+/// Checks a message whose receipt handle was logged. Operators use the handle to make the message visible, so the
+/// message must be hidden, and no re-invocation or move of it may have succeeded.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -199,8 +199,8 @@ pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks that no handler processed a message in the 12 hours before SQS removed it after 1,000 receives, unless a
-/// fault ended its retention early.
+/// Checks that no handler processed, in the last 12 hours, a message that SQS has removed after 1,000 receives. Passes
+/// anyway if a fault ended the message's retention early.
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")

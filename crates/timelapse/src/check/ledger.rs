@@ -43,13 +43,13 @@ pub(crate) struct Ledger {
 /// Counts of the faults that occurred in a run, and of the duplicates that they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Number of times that each of the run's faults struck, including 0, by the fault's name.
+    /// Number of times that each of the run's faults struck, by the fault's name; 0 for a fault that never struck.
     pub struck: BTreeMap<&'static str, u64>,
-    /// Number of re-invocations for a message that had already been retried or dead-lettered.
+    /// Number of re-invocations for messages that had already been retried or dead-lettered.
     pub duplicate_retries: u64,
-    /// Number of dead-letters for a message that had already been retried or dead-lettered.
+    /// Number of dead-letters for messages that had already been retried or dead-lettered.
     pub duplicate_dead_letters: u64,
-    /// Number of moves of a message that had already been retried, dead-lettered or moved.
+    /// Number of moves of messages that had already been retried, dead-lettered or moved.
     pub duplicate_moves: u64,
 }
 

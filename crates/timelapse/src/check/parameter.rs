@@ -16,7 +16,7 @@ const SETTLES: Duration = Duration::from_secs(120);
 /// Longest time that SQS keeps a message.
 const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
-/// Longest time that SQS hides a message.
+/// Maximum visibility timeout in SQS.
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600);
 /// Longest time that the handler hides a message after a refused call.
 const LONGEST_AFTER_REFUSAL: Duration = Duration::from_secs(3_600);

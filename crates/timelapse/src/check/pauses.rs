@@ -23,7 +23,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 /// The values that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Every value of the pauses parameter with its time of writing, latest last.
+    /// Every value of the pauses parameter and the time when it was written, oldest first.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
 
@@ -76,7 +76,7 @@ impl Written {
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { document: None, texts: 0 };
 
-    /// Returns the knowledge of a handler that does not read the pauses parameter: no function is paused.
+    /// Returns the value for a handler that does not read the pauses parameter: no function is paused.
     pub(crate) fn no_pauses() -> Self {
         Self { document: Some(Arc::default()), texts: 0 }
     }
@@ -102,8 +102,8 @@ impl KnownPauses {
         self.document.is_none()
     }
 
-    /// Returns the time at which an event becomes too old, as far as is known at `now`. Pauses do not count toward
-    /// `max_age`, nor does `between_reads` + `HOLD` after each of them.
+    /// Returns the time at which an event becomes too old, as far as is known at `now`. `max_age` does not include the
+    /// time during a pause, or the `between_reads` + `HOLD` after it.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,

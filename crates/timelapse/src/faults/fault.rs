@@ -78,7 +78,7 @@ faults! {
     ClockSkew = "clock_skew", 0.2, Exceeded;
     /// The handler fails before its first call for a batch, as in an outage (rate per batch).
     HandlerOutage = "handler_outage", 0.0, Full;
-    /// SQS returns no messages to a poll, as at the in-flight limit (rate per poll).
+    /// SQS returns no messages to a poll, as if the in-flight limit were reached (rate per poll).
     InFlightLimit = "in_flight_limit", 0.0, Full;
     /// A message that is passed to the handler lacks a field that SQS always writes.
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;

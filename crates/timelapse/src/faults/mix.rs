@@ -76,7 +76,8 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout of 1 to 60 minutes for each kind of call, and one for whole batches, early in the run.
+    /// Returns one blackout for each kind of call, and one for whole batches. Each blackout starts in the first eighth
+    /// of the run and lasts for 1 to 60 minutes.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

@@ -23,7 +23,7 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
 /// Members of an invocation record that a fault can remove. Each tuple contains the text at the start of the member,
-/// the text after the member, and true if a retry needs it.
+/// the text after it, and true if a retry needs the member.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),

@@ -194,7 +194,7 @@ mod tests {
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// A million batches of ten moves cost 1.6 (SQS) + 0.2 (invocations) + 0.333335 (compute) + 0.351 (logs) USD.
+    /// Ten million moves, ten a batch, cost 1.6 (SQS) + 0.2 (invocations) + 0.333335 (compute) + 0.351 (logs) USD.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

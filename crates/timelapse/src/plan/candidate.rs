@@ -38,7 +38,7 @@ pub struct Candidate {
     pub peak_load: f64,
     /// Maximum number of events that wait at the same time.
     pub waiting: f64,
-    /// List price of the retries and moves of a million events in the outage, in US dollars, if every batch is full.
+    /// List price, in US dollars, for retrying and moving a million events in the outage, if every batch is full.
     pub usd_per_million_events: f64,
     /// Number of concurrent batches in the busiest minute, the minimum for `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
@@ -103,7 +103,7 @@ impl Candidate {
         }
     }
 
-    /// Returns true if every event that can succeed is delivered, with no more pollers than Lambda allows.
+    /// Returns true if the policy delivers every event that can succeed, and needs no more pollers than Lambda allows.
     pub fn loses_nothing(&self) -> bool {
         self.dead_lettered.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
     }

@@ -116,7 +116,7 @@ const CAPS: [u64; 18] =
 /// Values of `JITTER` that a plan compares. `none` would look good only because the plan's events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// Returns the settings to compare, with the defaults in front if the grid lacks them.
+/// Returns the settings to compare, with the defaults first if the grid lacks them.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();

@@ -27,7 +27,7 @@ pub(crate) struct Polled {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
-    /// Start of the batch on the handler's clock, which a fault may make wrong.
+    /// Start of the batch on the handler's clock, which may be wrong because of a fault.
     pub(crate) clock: Timestamp,
     /// The Lambda event with complete messages, before faults remove fields.
     pub(crate) event: BatchEvent,

@@ -192,7 +192,7 @@ impl World {
         Ok(())
     }
 
-    /// Chooses at random which entries of a batch call SQS refuses. Returns true for each refused entry.
+    /// Chooses at random the entries that SQS refuses in a batch call. Returns true for each refused entry.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];

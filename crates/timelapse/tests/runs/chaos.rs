@@ -188,7 +188,8 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// The handler repeats a call only after an hour, so a fault that lasts an hour hardly multiplies events.
+/// After a lost response or a crash, the handler waits for at least an hour before it repeats the call. A fault that
+/// lasts an hour therefore hardly multiplies events.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));

@@ -49,7 +49,7 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Each of the two handler environments hides as many messages as it may, even between two counts of the queue.
+/// Between two counts of the queue, up to twice `HIDE_UP_TO` messages may be in flight, plus a batch for each poller.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

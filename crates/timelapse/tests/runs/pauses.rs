@@ -150,7 +150,7 @@ fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     );
 }
 
-/// If paused time counted toward `MAX_AGE`, most events would be too old by the end of the pause.
+/// If paused time counted towards `MAX_AGE`, most events would be too old by the end of the pause.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {

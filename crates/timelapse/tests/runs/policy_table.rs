@@ -1,4 +1,4 @@
-//! Computes the rows of docs/plan.md that compare policies, which `examples/policy_table.rs` prints.
+//! Computes the rows of docs/plan.md that compare policies. `examples/policy_table.rs` prints them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// Number of events per second: enough for the handler to move messages and to need more pollers than by default.
+/// Number of events per second: enough for the handler to move messages and to need more pollers than the default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES` of each policy, all with full jitter.

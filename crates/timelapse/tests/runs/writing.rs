@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use comeback_timelapse::{MakeOperators, OperatedDeployment, Operators, START};
 
-/// Returns operators who write each text to the pauses parameter once its duration has passed since the run's start.
+/// Returns operators who write each text to the pauses parameter at the given time after the run's start.
 pub(super) fn writing(texts: Vec<(Duration, String)>) -> MakeOperators {
     MakeOperators::new(move |deployment| {
         Box::new(Writing { deployment, left: texts.clone().into_iter().collect() })

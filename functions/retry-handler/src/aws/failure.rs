@@ -133,7 +133,7 @@ pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// Returns a failure that is expected to be temporary, and so has no remedy.
+/// Returns a failure without a remedy, because the failure is expected to be temporary.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
@@ -166,8 +166,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Converts an error from an `Invoke` call into a failure. Without an error code, or with status 504, Lambda may have
-/// accepted the call.
+/// Converts an error from an `Invoke` call into a failure. If the error has no code, or if the status is 504, Lambda
+/// may have accepted the call.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());

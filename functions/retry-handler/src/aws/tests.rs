@@ -56,8 +56,8 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// Builds clients that get their responses from `answer`, by the name of the API operation, and returns the requests
-/// that they send.
+/// Builds clients that get their responses from `answer`, which is called with the name of the API operation. Also
+/// returns the list that records their requests.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {

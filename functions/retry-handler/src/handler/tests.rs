@@ -139,7 +139,7 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// The real clock and a due message make the test fail if the handler checks the deadline too late.
+/// The deadline is now, and the message is due. A handler that checked the deadline too late would re-invoke it.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);

@@ -10,7 +10,7 @@ const FAILING: [&str; 4] = ["orders", "thumbnails", "invoices", "emails"];
 /// Part of the title above the list of waiting events.
 const EVENTS: &str = "the first due first";
 
-/// Fixes the failing functions, one of them paused, and then retries and redrives events until none are left.
+/// Fixes the failing functions, one of which is paused, and then retries and redrives events until none are left.
 pub(crate) async fn console_leads_through_an_incident(_: &World) {
     let running = Running::start_demonstration("incident").await;
     let mut browser = Browser::signed_in(&running, "incident").await;
@@ -199,7 +199,7 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot make the same change twice. The caller still needs `orders` to be paused.
+/// Asserts that two tabs cannot make the same change twice. Changes only `emails`, because `orders` must stay paused.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();

@@ -31,7 +31,7 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Asserts that the console refuses forms from another port, from a sandboxed page, and without the form secret.
+/// Asserts that the console refuses a form that comes from another port or a sandboxed page, or lacks the form secret.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {

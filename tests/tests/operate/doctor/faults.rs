@@ -4,7 +4,7 @@ pub(super) struct Fault {
     pub(super) plant: &'static str,
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
-    /// Text that the finding must contain, which may begin with its subject's name.
+    /// Text that the finding must contain. It may begin with the name of the finding's subject.
     pub(super) found: &'static str,
     pub(super) undo: Undo,
 }

@@ -25,7 +25,8 @@ pub(crate) trait Queue {
     /// Waits until a message is visible, and receives it.
     async fn next(&self) -> Record;
 
-    /// Sets messages' visibility timeouts, in seconds, with one batch call, and returns true for each accepted one.
+    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each entry that the
+    /// queue accepts.
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
 
     /// Deletes a message, and returns true if the queue reports success.
@@ -80,7 +81,7 @@ pub(crate) enum Difference {
     /// AWS documents the error `MessageNotInflight`, but some users report that the call succeeds without any effect.
     /// The simulations' [`Model`] returns the error.
     HidesWhatIsVisible,
-    /// MiniStack can delay a message for more than 15 minutes, which AWS refuses with `InvalidParameterValue`.
+    /// MiniStack can delay a message for more than 15 minutes. AWS refuses such a delay with `InvalidParameterValue`.
     DelaysOverFifteenMinutes,
     /// MiniStack loses the system attributes of a message that was sent in a batch.
     DropsTraceHeadersOfBatches,

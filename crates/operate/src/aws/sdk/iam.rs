@@ -4,7 +4,7 @@ use std::str::Utf8Error;
 
 use percent_encoding::percent_decode_str;
 
-/// Decodes a policy document from IAM, unless a local stand-in returned it as plain JSON.
+/// Decodes a policy document from IAM. An emulator may return plain JSON, which needs no decoding.
 pub(super) fn document(text: &str) -> Result<String, Utf8Error> {
     if text.trim_start().starts_with('{') {
         return Ok(text.to_owned());

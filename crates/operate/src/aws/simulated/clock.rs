@@ -19,7 +19,7 @@ pub trait Clock: fmt::Debug {
     async fn sleep_until(&self, time: Timestamp);
 }
 
-/// A clock that moves only when it is set, or to the end of a sleep.
+/// A clock that stands still until it is set. A sleep sets it to the time at which the sleep ends.
 #[derive(Debug)]
 pub struct ManualClock(Cell<Timestamp>);
 

@@ -105,7 +105,7 @@ impl Function {
         Ok(())
     }
 
-    /// Checks settings as `PutFunctionEventInvokeConfig` does, and fails with Lambda's error code and message.
+    /// Fails with Lambda's error code and message if `PutFunctionEventInvokeConfig` would refuse the settings.
     pub(super) fn check(settings: &InvokeSettings) -> Result<(), String> {
         let retries = settings.retries.is_none_or(|retries| (0..=2).contains(&retries));
         let event_age = settings.event_age.is_none_or(|seconds| (60..=21_600).contains(&seconds));

@@ -89,7 +89,8 @@ enum Test {
 }
 
 impl Pattern {
-    /// Parses a CloudWatch Logs filter pattern; `None` if it is invalid or has a form that Comeback never uses.
+    /// Parses a CloudWatch Logs filter pattern. Returns `None` if the pattern is invalid or has a form that Comeback
+    /// never uses.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = Rest(text.trim());
         if !rest.takes("{") {

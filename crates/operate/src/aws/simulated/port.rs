@@ -104,7 +104,8 @@ impl SimulatedAws {
         answers
     }
 
-    /// The CloudWatch metric that counts sent or deleted messages, if a deployment runs in the account.
+    /// The CloudWatch metric that counts the messages of a send or delete action. `None` for other actions, or if no
+    /// deployment runs in the account.
     fn sum_of(&self, action: &str) -> Option<&'static str> {
         self.world.running.get()?;
         match action {
@@ -172,8 +173,8 @@ fn settings_key(qualifier: Option<&str>) -> Option<String> {
     qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
 }
 
-/// Replaces a qualifier's settings for asynchronous invocations. Returns false if the function's role may not send to
-/// one of the destinations.
+/// Replaces a qualifier's settings for asynchronous invocations. Returns false if the function's role has no
+/// permission to send to one of the destinations.
 fn put_settings(
     state: &mut State,
     name: &str,

@@ -299,7 +299,8 @@ impl Queue {
         [appears, ends].into_iter().flatten().min()
     }
 
-    /// Applies the retention periods, delays and visibility timeouts that have ended by `now`.
+    /// Brings the queue up to `now`: deletes messages at the end of their retention period, and makes messages visible
+    /// at the end of their delay or visibility timeout.
     fn settle(&mut self, now: Timestamp) {
         while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
             self.ends.remove(&(at, key));

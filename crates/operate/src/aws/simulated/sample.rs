@@ -45,7 +45,7 @@ impl Sample {
     pub const RETRY_QUEUE: &str = "retries";
     /// The dead-letter queue's name.
     pub const DEAD_LETTER_QUEUE: &str = "dead";
-    /// The name of the parameter that holds the pauses, which does not exist until something is paused.
+    /// The name of the parameter that holds the pauses. The parameter does not exist until something is paused.
     pub const PAUSES: &str = "/comeback/comeback/pauses";
     /// The name of the function that is attached if `is_attached` is true.
     pub const ORDERS: &str = "orders";

@@ -82,7 +82,7 @@ pub(crate) async fn read(
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-/// The ARN of an alias's or version's own role, or `None` if the qualifier does not exist.
+/// Reads the ARN of the role that an alias or version uses. Returns `None` if the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -109,8 +109,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Qual
     wanted
 }
 
-/// Returns every qualifier whose failures go to the retry queue, and every qualifier in `asked`. `None` alone stands
-/// for the unqualified function.
+/// Returns every qualifier whose failures go to the retry queue, and every qualifier in `asked`. If there are none,
+/// returns only `None`, which stands for the unqualified function.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

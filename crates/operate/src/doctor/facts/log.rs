@@ -38,7 +38,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// Searches the handler's log for errors, for at most `PATIENCE`.
+    /// Searches the handler's log for errors. Stops after `PATIENCE`.
     async fn search(account: &Account, lines: &LogFilter<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = lines.pages(account, |page| page.iter().for_each(|event| errors.add(event)));

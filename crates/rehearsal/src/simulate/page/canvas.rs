@@ -14,7 +14,7 @@ use crate::simulate::figures::clock;
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart has room to show.
 const POINTS: usize = 300;
-/// Possible numbers of minutes per point on a chart, unless the run is very long.
+/// Possible numbers of minutes per point on a chart. A very long run needs more minutes per point.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 /// Groups the per-minute values of a run into no more points than a chart has room for.
@@ -40,7 +40,7 @@ impl OverTime {
         (point as f64 * self.step as f64 * 60.0).min(self.end.as_secs_f64())
     }
 
-    /// Returns the corners of a step line, each as the seconds since the run's start and a value.
+    /// Returns the corners of a step line. Each has a time, in seconds since the run's start, and a value.
     pub(super) fn steps(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
         steps(values, |point| self.edge(point))
     }

@@ -106,7 +106,8 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// Returns a sentence about each policy, preceded by its name, or a single sentence if all are identical.
+/// Returns a sentence about each policy, preceded by the policy's name. If all sentences are identical, returns one
+/// without a name.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {

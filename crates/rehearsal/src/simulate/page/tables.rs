@@ -97,7 +97,8 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// Returns a table of the waiting events, their pollers and the time to the in-flight limit, by arrival rate.
+/// Returns a table with a row for each arrival rate. It shows the number of waiting events, the number of pollers, and
+/// the time until the in-flight limit is reached.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();

@@ -22,7 +22,8 @@ use crate::faults::records::Flaw;
 
 /// In these methods, `position` is the index of a message in the batch.
 impl Oracle {
-    /// Records a request to hide a message; a timeout that could protect a re-invocation or a move is checked later.
+    /// Records a request to hide a message, and checks its timeout. A timeout that is long enough to protect a
+    /// re-invocation or a move is checked later.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let may_precede_a_call = hidden_for >= *self.handling(position).before_call().start();
         // The guard applies only to this copy of the message. If an earlier copy in the batch counts as a first

@@ -133,7 +133,7 @@ impl AtWork {
         true
     }
 
-    /// Counts the command's change, or ends the run with a violation if its failure is unexplained.
+    /// Counts the command's change. If nothing explains the command's failure, ends the run with a violation.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -253,7 +253,7 @@ struct LateLog {
     delay: Duration,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// Lines that cannot be read yet, with their timestamps. The key is the time when the line becomes readable, with
+    /// Lines that cannot be read yet, with their timestamps. The key is the time when the line becomes readable, and
     /// the line's number.
     late: BTreeMap<(Timestamp, u64), (Timestamp, String)>,
 }

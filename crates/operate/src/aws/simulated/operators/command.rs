@@ -53,7 +53,7 @@ pub enum Selection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The kind of change that the command made (`what`), and the number of messages that it recalled.
+    /// The command made a change of the kind `what`, and recalled `recalled` messages.
     Done {
         what: String,
         recalled: u64,

@@ -22,7 +22,7 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.clone()
 }
 
-/// Sets the handler's environment variables to these policies, and checks that they parse to the same policies.
+/// Sets the handler's environment variables for these policies, and checks that they parse to the same policies.
 pub(super) fn deploy(aws: &SimulatedAws, policies: &Arc<Policies>) {
     let state = &mut *aws.state();
     let handler = state.functions.get_mut(Sample::HANDLER).expect("BUG: no handler");
@@ -109,7 +109,7 @@ impl RunClock {
             .for_each(|(_, waker)| waker.wake());
     }
 
-    /// Returns the earliest time at which a sleeping command continues; `None` if no command is sleeping.
+    /// Returns the earliest time at which a sleeping command continues, or `None` if no command is sleeping.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.sleepers.borrow().iter().map(|(time, _)| *time).min()
     }
