@@ -146,8 +146,8 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Records a pause that the service requested, and returns the pause that the sender makes. `own` is the wait that
-    /// the entries would have without the request.
+    /// Records a pause that the service requested, and returns how long the sender will pause. Without the request, the
+    /// entries would wait for `own`.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);

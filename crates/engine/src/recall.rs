@@ -98,7 +98,7 @@ impl Rules<'_> {
 }
 
 impl Written {
-    /// Returns the time of the request, or the time at which the pause ended.
+    /// Returns the time at which the operator made the request, or at which the pause ended.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,

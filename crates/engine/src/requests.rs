@@ -57,9 +57,9 @@ pub struct Request {
     pub millis: u64,
     /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,
-    /// Globs for the `errorType` of the events that the request applies to; if empty, it applies to any error.
+    /// Globs for the `errorType` of the events that the request applies to. Without globs, it applies to every error.
     pub errors: Vec<String>,
-    /// Keys of the events that the request applies to, at most [`MOST_KEYS`]; if empty, it applies to any event.
+    /// Keys of the events that the request applies to, at most [`MOST_KEYS`]. Without keys, it applies to every event.
     ///
     /// A key is an `origin_request_id`, cut to the 512 characters that the log shows.
     pub keys: Vec<String>,

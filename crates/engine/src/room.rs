@@ -48,7 +48,7 @@ impl Room {
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// The room in another queue, before that queue's first count.
+    /// Returns the room for another queue, whose messages have not been counted yet.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }

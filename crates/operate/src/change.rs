@@ -102,8 +102,8 @@ pub enum Performed<C: Change> {
     Done(C::Done, Result<(), Failure>),
 }
 
-/// Carries out a plan that the same operator made, and records the change. The second value is an error if the change
-/// could not be recorded.
+/// Carries out a plan that `operator` made, and records the change. The second value is an error if the change could
+/// not be recorded.
 ///
 /// # Errors
 ///

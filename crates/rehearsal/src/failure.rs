@@ -88,7 +88,7 @@ report this text as a bug";
         let event = Some(comeback_timelapse::EventNumber(3));
         let error = RunError::Multiplied { event, most: 10_000, at: Duration::from_secs(3_661) };
         let failure = Failure::of_run(error, String::new());
-        let expected = "at +01:01:01.000, the faults had given event 3 more than 10000 copies; lower a \
+        let expected = "at +01:01:01.000, the faults had given event 3 more than 10000 copies or retries; lower a \
                         fault's rate, or shorten its window or the run";
         assert_eq!(failure.to_string(), expected);
     }

@@ -31,8 +31,8 @@ pub enum RunError {
     Violated(Box<Violation>),
     /// Faults multiplied the events so much that the run would never end.
     #[error(
-        "at {}, the faults had given {} more than {most} copies; lower a fault's rate, or shorten its window \
-         or the run",
+        "at {}, the faults had given {} more than {most} copies or retries; lower a fault's rate, or shorten \
+         its window or the run",
         elapsed(*at),
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]

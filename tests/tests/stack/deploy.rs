@@ -83,7 +83,7 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// Deploys the app with another `maxRetries` for its Rust function while an event of this function is waiting.
+/// Deploys the app with a different `maxRetries` for its Rust function while one of that function's events is waiting.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
     let template = output.join("ComebackExample.template.json");

@@ -25,7 +25,7 @@ pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     by.applied(event, parsed.records, &MESSAGE)
 }
 
-/// The path to a JSON member that holds a time, and the function that shifts this time.
+/// The path to a JSON member that holds a time, and the function that shifts it.
 type Time = (&'static [&'static str], fn(Shift, &RawValue) -> Option<String>);
 
 const MESSAGE: [Time; 4] = [

@@ -98,7 +98,7 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Returns the body, or the reason why the handler's rules would dead-letter the event by its first retry.
+    /// Returns the body, or the reason why the handler's rules would dead-letter the event before its first retry.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),

@@ -141,17 +141,18 @@ fn message_that_expires_during_its_batch_may_be_settled() {
 fn endless_multiplication_ends_the_run() {
     let often = Settings { max_retries: 10_000, max_backoff: 1, ..long_waits() };
     let at_once = Scenario { arrival_spread: Duration::ZERO, ..Scenario::default() };
-    for (events, fault, rate, settings, copies) in [
-        (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
-        (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
+    for (events, fault, rate, settings, given) in [
+        (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000"),
+        (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000"),
         // Ten pollers keep up with the copies, so only a few copies exist at the same time.
-        (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
+        (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
         let scenario = Scenario { events, failure_rate: 1.0, faults, ..at_once.clone() };
         let error = run(&scenario, &policies(settings), &mut ()).unwrap_err().to_string();
         let remedy = format!(
-            ", the faults had given {copies}; lower a fault's rate, or shorten its window or the run"
+            ", the faults had given {given} copies or retries; lower a fault's rate, or shorten its window \
+             or the run"
         );
         assert!(error.ends_with(&remedy), "{error}");
     }

@@ -26,7 +26,7 @@ fn twelve_hour_backoffs_make_about_19_retries() {
     assert_eq!(schedule.dead_lettered.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
-/// On average, the one-hour cap is reached after 43 minutes, and later retries are half an hour apart.
+/// Within about 43 minutes, the ceiling grows to an hour. From then on, retries are half an hour apart on average.
 #[test]
 fn the_default_policy_makes_about_56_retries() {
     let schedule = schedule(Settings::default(), 1, 2_000);
