@@ -41,9 +41,9 @@ main() {
     found=$(sha256sum <"$folder/archive" | cut -d ' ' -f 1)
     [ "$found" = "$sha256" ] || fail "$url is not the archive of this release: its SHA-256 is $found, not $sha256"
     tar -xzf "$folder/archive" -C "$folder" || fail "cannot unpack $url"
-    # Copies the new program under another name and tries it there, because it might not run on this machine. The
-    # temporary folder might not allow programs to run. A running program can be replaced by renaming, but not
-    # overwritten.
+    # Tries the new program first, because it might not run on this machine. It is tried in its final folder, under a
+    # temporary name, because the temporary folder might not allow programs to run. A running program can be replaced by
+    # renaming, but not overwritten.
     new=$prefix/bin/comeback.new
     mkdir -p "$prefix/bin" && cp "$folder/$name/bin/comeback" "$new" || fail "cannot write to $prefix"
     installed=$("$new" --version) || {

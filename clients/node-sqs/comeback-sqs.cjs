@@ -436,7 +436,7 @@ function checkEvent(event) {
   if (problem !== undefined) throw new TypeError(`not an SQS event: ${problem}${NOT_SQS}`);
 }
 
-/** Returns the problem with a record that is not from SQS; undefined for one that is. */
+/** Returns the problem with a record that is not from SQS, or undefined if the record is from SQS. */
 function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   const source = eventSource ?? EventSource;
   if (source === undefined || source === null)
@@ -460,7 +460,7 @@ function isGenerator(it) {
   return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
-/** Splits the messages into lists to process at the same time, one for each FIFO group or ungrouped message. */
+/** Splits the messages into one list for each FIFO group or ungrouped message. The lists are processed concurrently. */
 function lanesOf(messages) {
   const lanes = new Map();
   for (const message of messages) {
@@ -662,7 +662,7 @@ function isoDuration(text) {
   return ignored ?? { wait: parts.reduce((total, { wait }) => total + wait, 0) };
 }
 
-/** Adds up numbers with units, the longest unit first, such as `1h 30m`. Only the last may have a fraction. */
+/** Adds up numbers with units, such as `1h 30m`. Longer units come first; only the last number may have a fraction. */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
   for (;;) {

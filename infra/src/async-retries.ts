@@ -24,7 +24,7 @@ import { type Refusals } from './values';
 /** The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives (more than 14 days). */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
-/** The period for which SQS reuses a data key, and within which it notices a disabled key. */
+/** How long SQS reuses a data key. SQS notices a disabled KMS key within this period. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**

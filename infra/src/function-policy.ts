@@ -54,7 +54,7 @@ export interface FunctionPolicy {
   readonly maxRetries?: number;
 
   /**
-   * The ceiling for the first backoff; 1 second to `maxBackoff`. It doubles with each retry.
+   * The ceiling for the first backoff; 1 second to `maxBackoff`. The ceiling doubles with each retry.
    *
    * @default Duration.seconds(10)
    */

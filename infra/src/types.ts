@@ -67,7 +67,7 @@ export const MONITOR_OPTIONS: Readonly<Record<keyof MonitorOptions, Type>> = {
   dashboard: BOOLEAN,
 };
 
-/** Returns `given` without values of the wrong type, and adds an error to `refusals` for each of them. */
+/** Returns `given` without the values of the wrong type. Adds an error to `refusals` for each of these values. */
 export function wellTyped<T extends object>(
   given: T,
   types: Readonly<Partial<Record<keyof T, Type>>>,

@@ -38,8 +38,8 @@ export function replaceTokens(text: string, by: string): string {
 }
 
 /**
- * Returns true if a number is out of range. A token never is, nor is the empty string that stands for a refused
- * value.
+ * Returns true if a number is out of range. Returns false for a token, and for the empty string that stands for a
+ * refused value.
  */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);

@@ -5,7 +5,7 @@ set -euo pipefail
 folder=$(mktemp -d -t comeback-again-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 
-# Copies all files that git tracks or would add, and lets the group write to them.
+# Copies all files that git tracks or would add, and lets the group write to the copies.
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"

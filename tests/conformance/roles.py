@@ -33,7 +33,7 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# The IAM action for each call that needs an action with another name.
+# The API calls whose IAM action has a different name, each with that action.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",

@@ -117,7 +117,7 @@ def sent(name: str, parameters: dict) -> dict:
     service, operation = name.split(":")
     model = recorded.model(service)
     if model.resolved_protocol == "json":
-        # botocore's serializer accepts only members that the model has.
+        # The request is built by hand, because botocore's serializer accepts only members that the model has.
         target = {"X-Amz-Target": f"{model.metadata['targetPrefix']}.{operation}"}
         request = {"url_path": "/", "query_string": "", "method": "POST", "headers": target, "body": json.dumps(parameters)}
     else:

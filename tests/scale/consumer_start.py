@@ -89,7 +89,8 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # -B stops Python from writing bytecode files, because a function's package on Lambda might not contain any.
+    # With -B, Python writes no bytecode files, and so compiles the client on every start. It does the same on Lambda if
+    # the function's package contains no such files.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

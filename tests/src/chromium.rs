@@ -1,6 +1,7 @@
 //! Runs headless Chromium and speaks its DevTools protocol over two pipes (`--remote-debugging-pipe`).
 //!
-//! Each message is JSON, terminated by a NUL byte. Crates for this protocol use WebSocket and take a minute to compile.
+//! Each message is JSON, terminated by a NUL byte. No crate is used, because the crates for this protocol use
+//! WebSocket and take a minute to compile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -12,7 +12,7 @@
 //! | `ministack` | [`MiniStack`]: the server, a shell and clients that use it, its logs and dead-letters |
 //! | `stack` | [`Stack`]: the shipped stack, built and deployed with the SAM CLI, with the CDK, or by hand |
 //! | `target` | creation of functions for the retry handler to re-invoke |
-//! | `operator` | [`Operator`]: runs of `comeback` with all permissions, or those that `docs/operate.md` lists |
+//! | `operator` | [`Operator`]: runs `comeback` with all permissions, or only with those in `docs/operate.md` |
 //! | `emulator` | the retry handler under AWS's Runtime Interface Emulator |
 //! | `chromium` | [`Chromium`]: a headless browser |
 

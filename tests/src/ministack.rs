@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// Region that the tests use, because in some others, AWS CLI 1 ignores `AWS_ENDPOINT_URL` for SQS.
+/// Region that the tests use. In some other regions, AWS CLI 1 ignores `AWS_ENDPOINT_URL` for SQS.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// Access key and secret of MiniStack's root user.

@@ -84,7 +84,8 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax, and up to twice more if its signature has expired.
+    /// Runs `comeback` with these arguments, in shell syntax. If a request's signature has expired, runs the command
+    /// again, up to twice.
     ///
     /// A signature is valid for five minutes, which is five seconds of real time on a fast clock.
     pub fn comeback(&self, arguments: &str) -> Ran {

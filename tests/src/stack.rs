@@ -33,8 +33,8 @@ pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Lock file, so that only one build runs at a time. cargo-lambda moves the executables that it has built, and another
-/// build might not find them.
+/// Path of the lock file that keeps builds from running at the same time. cargo-lambda moves the executables that it
+/// has built, and a second build might not find them.
 fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
@@ -101,7 +101,7 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Describes a deployed stack. On a real-time server, lowers the retry queue's visibility timeout to ten seconds.
+    /// Finds a deployed stack. On a real-time server, lowers the retry queue's visibility timeout to ten seconds.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -150,7 +150,7 @@ impl Stack {
         &self.name
     }
 
-    /// The value of one of the stack's outputs. Panics if there is none.
+    /// The value of the stack's output `key`. Panics if the stack does not have this output.
     pub fn output(&self, key: &str) -> &str {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
@@ -171,7 +171,8 @@ impl Stack {
     }
 }
 
-/// Deploys queues, and a handler that may retry `invoices`, without CloudFormation. Returns the retry queue's ARN.
+/// Deploys queues and a handler without CloudFormation. The handler may retry `invoices`. Returns the retry queue's
+/// ARN.
 pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
     let shell = ministack.shell().with("LOCK", build_lock());
     let run = |script: &str| shell.run(script).unwrap_or_else(|error| panic!("{error}"));

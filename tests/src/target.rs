@@ -15,7 +15,8 @@ pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
 
-/// Creates a function that fails while a file exists, and records its invocations in another; each event names both.
+/// Creates a function that fails while a file exists, and records its invocations in a second file. Each event names
+/// both files.
 pub async fn outage_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "outage_target").await;
 }

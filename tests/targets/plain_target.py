@@ -10,7 +10,7 @@ class OrderRefused(Exception):
 
 def handler(event, context):
     print(json.dumps({"received": event}), flush=True)
-    # The invocations are counted in a file, because the next one may run in another execution environment.
+    # Counts the invocations in a file, because the next invocation may run in a different execution environment.
     with open(event["ledger"], "a+") as ledger:
         ledger.write(f"{event['order']}\n")
         ledger.seek(0)

@@ -1,4 +1,4 @@
-//! Browser tests of the report that `comeback simulate --report` writes, in two widths and colour schemes.
+//! Browser tests of the report that `comeback simulate --report` writes, at two widths and in two colour schemes.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates the pictures of the report in the
 //! README and in docs/simulate.md.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles our own crates with clippy in `make test`, as cargo's RUSTC_WORKSPACE_WRAPPER.
+# Compiles our own crates with clippy. In `make test`, this script is cargo's RUSTC_WORKSPACE_WRAPPER.
 #
 # Two crates are compiled with rustc, because tests build them as other projects would. CLIPPY_ARGS is set only in
 # tests/tools/with.sh, so that its value never varies: cargo rebuilds the crates whenever it changes.

@@ -102,7 +102,8 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, a function's log contains its whole output, but MiniStack waits only a few milliseconds for output.
+# Reads a function's whole output for its log, as AWS does. Without this change, MiniStack waits only a few
+# milliseconds for output.
 class Output:
     def __init__(self, stream, lines):
         self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
@@ -205,7 +206,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# On AWS, the permission to simulate a role's policies applies to the role. MiniStack checks it without a resource.
+# On AWS, the permission to simulate policies can be limited to a role. MiniStack's own check ignores the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -271,7 +272,8 @@ lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invok
 # MiniStack ignores the dimensions of an alarm's metric, so one test's data would raise another test's alarms.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# MiniStack refuses metric math alarms, which are kept here, and saved queries, which are dropped.
+# MiniStack refuses metric math alarms and saved queries. With this change, it stores the alarms, and accepts the
+# queries without storing them.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):

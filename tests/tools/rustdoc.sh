@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs rustdoc for `cargo test --doc`, and also builds the library's documentation, with warnings as errors.
+# Runs rustdoc for `cargo test --doc`. Also builds the library's documentation, and treats its warnings as errors.
 #
 # A separate `cargo doc` would process all dependencies again.
 set -euo pipefail

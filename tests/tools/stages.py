@@ -25,7 +25,7 @@ CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-featu
 RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 # Test programs that a plain `cargo test` skips (`test = false`): they need servers, a browser, Node.js or tools.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
-# This test program takes half of the total time of the tests that start servers.
+# This test program takes as long as all the other programs that start servers together.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]

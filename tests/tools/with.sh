@@ -14,7 +14,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$root/.tools
 
-# A first build is faster without incremental compilation. Cargo rebuilds our crates whenever the value changes.
+# A first build is faster without incremental compilation. This variable is the same for all commands, because cargo
+# rebuilds our crates whenever it changes.
 export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
 # Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Defines the tests that every published package must pass: it contains the expected files, and `import` and `require`
- * give the same exports.
+ * Defines the tests that every published package must pass: the package contains the expected files, and `import` and
+ * `require` give the same exports.
  *
  * @param {string} url the URL of the package's own test
  * @param imported the package, as its own test imports it

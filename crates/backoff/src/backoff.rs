@@ -1,4 +1,4 @@
-//! Waits before retries: [`Backoff`] describes the waits, and [`Delays`] iterates over the waits for one operation.
+//! [`Backoff`] describes the waits before retries, and [`Delays`] iterates over the waits for one operation.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -299,7 +299,7 @@ impl Backoff {
     }
 }
 
-/// Three retries with full jitter; ceilings double from 1 s, up to 60 s.
+/// Three retries with full jitter. The ceilings double from 1 s, up to 60 s.
 impl Default for Backoff {
     fn default() -> Self {
         let backoff = Self::exponential(Duration::from_secs(1), Duration::from_secs(60));

@@ -194,7 +194,7 @@ impl Decimal {
     }
 }
 
-/// Splits a string into the digits at its start and the rest; `None` if it does not start with a digit.
+/// Splits off the digits at a string's start. Returns `None` if the string does not start with a digit.
 fn digits(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))

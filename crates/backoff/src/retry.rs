@@ -197,7 +197,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// Returns the retry with one option replaced, which changes its type.
+/// Expands to the retry with one option replaced. The new retry has a different type.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
@@ -283,7 +283,7 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Ends the retries before the waits, including those from hints, exceed `limit` in total.
+    /// Ends the retries before the total of all waits, including those from hints, exceeds `limit`.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }
@@ -384,7 +384,7 @@ where
         wait
     }
 
-    /// Returns the wait before the next call, after a call that is to be retried. `None` ends the retries.
+    /// Returns the wait before the next retry, or `None` if no retry may follow.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();
         let hint = error.and_then(|error| (self.hint)(error));

@@ -211,7 +211,7 @@ fn the_default_is_three_retries_with_full_jitter() {
     assert_eq!(Backoff::list([SECOND]).unwrap().jitter(), Jitter::None);
 }
 
-/// A release that changed these waits would change the waits of every user who sets a seed.
+/// Users who set a seed rely on getting the same waits from every release.
 #[test]
 fn waits_of_a_seed_never_change() {
     let backoff = Backoff::exponential(MS * 50, SECOND * 2).unwrap().with_retries(8);

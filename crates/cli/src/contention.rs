@@ -106,7 +106,7 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the report to a CSV file, with a row for each combination of a number of clients and a strategy.
+/// Writes the report to a CSV file, with a row for each strategy and number of clients.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

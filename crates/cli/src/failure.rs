@@ -11,7 +11,7 @@ pub(crate) enum CommandFailure {
     /// An argument was refused, or a simulation broke an invariant.
     #[error(transparent)]
     Rehearsal(#[from] Failure),
-    /// No policy meets the goal of `comeback plan`, for these reasons.
+    /// No policy meets the goal of `comeback plan`. The strings are the reasons.
     #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     #[error(transparent)]
@@ -63,7 +63,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// Converts the error into the failure for a readable file with invalid content.
+    /// Returns the failure of a command that refuses the file's content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::failure::{BadFile, CommandFailure};
 
-/// The UTF-8 byte-order mark, which Windows editors write.
+/// The UTF-8 byte-order mark, which some Windows editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -179,7 +179,8 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// Returns tips for a refused argument: the subcommands that accept it, or the operands that `given` accepts.
+/// Returns tips for an argument that the subcommand `given` refuses. They name the subcommands that accept it, or the
+/// operands that `given` accepts.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));

@@ -70,7 +70,7 @@ pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     File::create(path).map_err(|problem| CommandFailure::write(path, problem))
 }
 
-/// Writes text to the file, and prints the file's path on standard error.
+/// Writes the text to the file, and prints the file's path on standard error.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
     file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));

@@ -77,7 +77,7 @@ pub(crate) mod tests {
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Returns true if a terminal would obey any escape sequence in the text, except line breaks and colours.
+    /// Returns true if the text contains anything that a terminal would obey, other than line breaks and colours.
     pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
         let text = text.replace("\u{1b}[", "");
         shown_lines(&text) != text

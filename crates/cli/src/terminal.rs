@@ -100,7 +100,7 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Returns the characters of an RFC 3339 time in the range `part`.
+/// Formats a time in RFC 3339, and returns the characters in the range `part`.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }

@@ -1,7 +1,7 @@
 //! Signs browsers in to the console with one-time codes, and keeps track of their sessions.
 //!
 //! A session has a cookie and a form secret. Browsers send the cookie to every port of a host, so a POST also needs
-//! the secret, a hidden field in each form.
+//! the secret, which is a hidden field in each form.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;

@@ -139,7 +139,7 @@ pub(super) struct OfEvent {
     pub(super) path: String,
 }
 
-/// Shows the groups of dead-letters, of all functions or of the function in the query parameter `target`.
+/// Shows the groups of dead-letters. The query parameter `target` limits them to one function.
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let target = visit.query().get("target").map(ToOwned::to_owned);
     let function = target.as_deref().map(str::parse::<FunctionName>);

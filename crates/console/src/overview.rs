@@ -62,7 +62,7 @@ struct Tile {
 struct Table {
     rows: Vec<Row>,
     last_hour: LastHour,
-    /// Patterns on the allow-list, which may match functions without a row.
+    /// Patterns on the allow-list. Functions that match them may have no row in the table.
     patterns: Vec<String>,
 }
 

@@ -69,7 +69,7 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing in the account, accepted even by a read-only console.
+/// A POST route for a form that changes nothing in the account. Even a read-only console accepts it.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -179,8 +179,7 @@ impl Visit {
         Ok(fields)
     }
 
-    /// Creates the frame for a page. `at` is the time when its figures were read, or `None` if they are not
-    /// refreshed.
+    /// Creates the frame for a page. For a page that refreshes its figures, `at` is the time when they were read.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -279,7 +278,7 @@ pub(super) struct Frame {
     pub(super) secret: String,
     /// True if the page may reload itself.
     pub(super) refreshes: bool,
-    /// Numbers of waiting events and dead-letters, as last read; `None` before the first read.
+    /// The last counts of waiting events and dead-letters; `None` before the first read.
     counts: Option<Counts>,
     /// Notifications about changes that are in progress or have just ended, except this page's own change.
     pub(super) toasts: Vec<Toast>,

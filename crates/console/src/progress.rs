@@ -1,4 +1,4 @@
-//! The page for a change that is in progress: its progress so far, its result, and a Stop button.
+//! The page about a change, with its progress, its result, and a Stop button.
 
 use std::rc::Rc;
 

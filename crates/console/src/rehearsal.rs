@@ -67,8 +67,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// Starts the simulation that a browser tab requests, unless the tab already has it. Returns its progress in
-    /// percent, and its result if it ends within [`PATIENCE`].
+    /// Starts the simulation that a browser tab requests, unless it was already started for this tab. Returns its
+    /// progress in percent, and its result if it ends within [`PATIENCE`].
     pub(super) async fn answer(
         &self,
         tab: &str,

@@ -37,7 +37,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/waiting", page(waiting)).route("/waiting/chosen", page(chosen))
 }
 
-/// Fields of the filter; `from` and `to` are in milliseconds since 1970.
+/// The names of the filter's fields. The values of `from` and `to` are in milliseconds since 1970.
 const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
 
 #[derive(Template)]
@@ -72,7 +72,7 @@ struct Chip {
 }
 
 impl Chip {
-    /// Returns a chip for each active filter; the two ends of a range of due times share one.
+    /// Returns a chip for each active filter. The two ends of a range of due times share one chip.
     fn all(fields: &Fields) -> Vec<Self> {
         let words = |name: &str| -> Option<Text> {
             let value = fields.get(name)?;
@@ -116,7 +116,7 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// Actions on each group; `None` for a group that combines several functions because there are too many to list.
+    /// Actions on each group; `None` for the group that combines all events without a group of their own.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::response::{encoded, go_to};
 
-/// Maximum number of finished changes that still have a page.
+/// Maximum number of finished changes whose pages are kept.
 const KEPT: usize = 20;
 /// Time during which every page shows a notification about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
@@ -238,7 +238,7 @@ impl Works {
         others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
-    /// Drops the oldest finished changes, because a change may hold a lot of output.
+    /// Drops the oldest finished changes to save memory. The output of a change may be long.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);

@@ -1,4 +1,4 @@
-//! Reference mode of the study: simulates every message of a run, with the random number generator of CPython.
+//! The study's reference mode: simulates every message of a run, with the same random number generator as CPython.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -16,7 +16,7 @@ const CAP_MS: f64 = 2_000.0;
 pub enum Strategy {
     /// No wait: the client tries again immediately.
     None,
-    /// Waits for exactly the ceiling v.
+    /// Always waits for the whole ceiling.
     Exponential,
     /// Waits for half the ceiling v plus a random part of the other half: v/2 + uniform(0, v/2).
     Equal,

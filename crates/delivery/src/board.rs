@@ -58,7 +58,7 @@ struct Track<E> {
 enum Place {
     /// The entry may be sent, or is waiting for the entries before it in its lane.
     Here,
-    /// The entry is in one half of a refused call.
+    /// The entry's call was refused. The entry will be sent again with half of that call.
     InHalf,
     /// The entry is part of a call that is in flight.
     Away,
@@ -141,7 +141,8 @@ impl<E, R> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// Takes the next batch: at most `most` entries, or half of a refused call.
+    /// Takes the next batch: up to `most` ready entries, or half of the entries of a refused call. May take an eighth
+    /// more than `most` if no ready entries then remain.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };

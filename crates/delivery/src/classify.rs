@@ -1,7 +1,7 @@
 //! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! Senders do their own retries, so an adapter switches off those of the SDK. It does so for each call: a separate
-//! client without retries would open connections of its own.
+//! Senders do their own retries, so an adapter switches off those of the SDK for each call. A separate client without
+//! retries would instead open connections of its own.
 
 use std::error::Error;
 use std::time::Duration;

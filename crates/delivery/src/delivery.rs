@@ -1,4 +1,4 @@
-//! Delivers entries that are all given at the start.
+//! Delivers entries from an iterator.
 
 use std::future::{Future, pending};
 use std::time::Duration;

@@ -98,7 +98,7 @@ impl Write {
     }
 }
 
-/// The `BatchWriteItem` API, for the tables that one sender writes to.
+/// The `BatchWriteItem` API for the tables that the sender was created with.
 #[derive(Debug)]
 pub struct BatchWriteItem {
     client: Client,
@@ -118,7 +118,7 @@ impl Operation for BatchWriteItem {
         size::stored(write.attributes())
     }
 
-    /// Size of the write in bytes, when it is sent as JSON in a call.
+    /// Number of bytes that the write takes up in a call, as JSON.
     fn size_in_call(&self, write: &Write) -> usize {
         size::sent(&write.table, write.attributes())
     }

@@ -105,7 +105,8 @@ pub(crate) struct Pace {
     nothing: u32,
     /// True if the next call begins after half of `gap`.
     is_hasty: bool,
-    /// Number of times that the rate has fallen; responses to calls from earlier rounds are ignored.
+    /// Number of times that the rate has fallen. Responses to calls that began before the last fall do not change the
+    /// pace.
     round: u64,
     /// Remaining part of the pause that the service requested.
     pause: Duration,

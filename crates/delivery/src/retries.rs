@@ -9,8 +9,8 @@ use comeback_backoff::Backoff;
 /// The waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum
 /// number of retries.
 ///
-/// An entry does not use up a retry if it is sent again in one half of a call that was refused as a whole, or if the
-/// service throttled it but accepted other entries of the same call. A throttled entry that has been in n calls is sent
+/// An entry uses up no retry in two cases: its call is refused as a whole and sent again in halves, or the service
+/// throttles the entry but accepts other entries of the same call. A throttled entry that has been in n calls is sent
 /// again after the nth wait, or after the last wait if there are fewer than n waits.
 ///
 /// The default is 5 retries. The nth wait is drawn uniformly from 1 ms to 100 ms · 2ⁿ⁻¹ ([full

@@ -38,8 +38,7 @@ impl Reason {
 pub enum ReasonCode {
     /// The event has been re-invoked `MAX_RETRIES` times.
     MaxRetries,
-    /// `MAX_AGE` has passed since the first failure or leaves too little time for a backoff, or SQS will soon delete
-    /// the message.
+    /// Too little of `MAX_AGE` is left for another retry, or SQS will soon delete the message.
     MaxAge,
     /// The error matches `NON_RETRYABLE_ERRORS`, or its type is a directive not to retry, such as `NonRetryable`.
     NonRetryableError,
@@ -125,8 +124,8 @@ impl fmt::Display for Reason {
 pub struct DeadLetter {
     /// The dead-letter as JSON, or the received body verbatim if it cannot be parsed or wrapped in JSON.
     pub body: String,
-    /// Message attributes: `Reason`, those that describe the event, and the sender's if the message could not be
-    /// parsed.
+    /// Message attributes: `Reason` and the attributes that describe the event. If the message could not be parsed,
+    /// its own attributes are included.
     pub attributes: Vec<Attribute>,
 }
 
@@ -205,7 +204,7 @@ impl DeadLetter {
         Self::received(record, reason, [all, ours])
     }
 
-    /// Creates a dead-letter from the received body and the first attributes in `lists` that fit SQS's size limit.
+    /// Creates a dead-letter from the received body and the first list of attributes that fits SQS's size limit.
     fn received<const N: usize>(record: &Record, reason: &Reason, lists: [Vec<Attribute>; N]) -> Self {
         let mut dead_letter = Self { body: record.body.clone(), attributes: Vec::new() };
         for list in lists.into_iter().chain([attributes([text("Reason", reason.code.name())])]) {

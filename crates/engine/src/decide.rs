@@ -179,7 +179,7 @@ struct Due {
 }
 
 impl<'r> Case<'_, 'r> {
-    /// Decides the next step for the message by rules 2 to 11 above; `None` if unknown pauses could change the
+    /// Decides the next step for the message by rules 2 to 11 above. Returns `None` if unknown pauses could change the
     /// decision.
     pub(crate) fn decide(&self) -> Option<Action<'r>> {
         let dead_letter = |reason| Some(Action::DeadLetter { reason });
@@ -244,8 +244,8 @@ impl<'r> Case<'_, 'r> {
 
     /// The time at which the event reaches `MAX_AGE`, not counting paused time or a [`HOLD`] after each pause.
     ///
-    /// An open pause counts only until now, because it may already have ended. The result never gets earlier from one
-    /// check of an event to the next.
+    /// A pause that has not ended yet is treated as if it ended now, because an operator can end it at any time. The
+    /// result never gets earlier from one check of an event to the next.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
@@ -470,7 +470,7 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// Returns the reason to dead-letter a message that was sent more than 13 days and 12 hours ago; `None` for others.
+/// Returns the reason to dead-letter a message if it was sent more than 13 days and 12 hours ago.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }

@@ -24,8 +24,7 @@ pub enum Directive {
     RetryAfter(Timestamp),
     /// A `RetryAfter` that is ignored, because its message does not name a time after the failure.
     Unreadable {
-        /// The start of the error's message, up to the first `;`: at most 64 characters, with control characters
-        /// replaced.
+        /// The error's message up to the first `;`, truncated to 64 characters. Control characters are replaced.
         text: String,
         /// The reason why the error's message is unreadable. It does not quote the message.
         why: &'static str,

@@ -57,7 +57,7 @@ impl Environment {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
     }
 
-    /// The policies that the environment applies.
+    /// The policies under which the environment retries events.
     pub const fn policies(&self) -> &Arc<Policies> {
         &self.policies
     }

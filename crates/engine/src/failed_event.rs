@@ -36,11 +36,12 @@ pub struct FailedEvent<'a> {
     pub retry: u64,
     /// When the event first failed, in whole seconds, as in envelopes.
     pub first_failure: Timestamp,
-    /// The event's key, the same on every retry.
+    /// The event's key, which is the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed; `None` if the record does not have this id.
     pub request_id: Option<String>,
-    /// When the last attempt failed: the earlier of the record's `timestamp`, if any, and the time when it was sent.
+    /// When the last attempt failed: the record's `timestamp`, or the time when the record was sent if the
+    /// `timestamp` is missing or later.
     pub failed_at: Timestamp,
     /// The error from the last attempt; `None` if it is unknown.
     pub error: Option<InvocationError<'a>>,

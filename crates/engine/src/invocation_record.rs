@@ -21,7 +21,7 @@ pub struct InvocationRecord<'a> {
     pub request_id: Option<String>,
     /// When Lambda wrote the record; `None` if the time is missing or unreadable.
     pub timestamp: Option<Timestamp>,
-    /// The event that the function was invoked with, byte for byte and in its envelope, if any.
+    /// The event that the function was invoked with, byte for byte. On a retry, this includes the envelope.
     pub request_payload: &'a RawValue,
     /// True if the record says that the target function does not exist.
     pub not_found: bool,

@@ -47,7 +47,7 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// Decodes a JSON string in which every character matters; `None` for any other value or for invalid Unicode.
+/// Decodes a JSON string without loss. Returns `None` for any other value, or for invalid Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -113,7 +113,7 @@ mod tests {
         Some(Pauses::default().with(pauses.to_vec()).write())
     }
 
-    /// Tenths of a second from a read at `at(0)` to the time when the next read is due.
+    /// Tenths of a second from `at(0)`, the time of the last read, until the next read is due.
     fn next_read(known: &KnownPauses) -> u64 {
         let tenth = |tenth| Timestamp::from_millis(at(0).as_millis() + 100 * tenth);
         (0..10_000).find(|&tenths| known.is_due(tenth(tenths))).expect("it reads again")

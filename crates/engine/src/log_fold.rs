@@ -224,7 +224,7 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the message's visibility timeout or delay ends.
+    /// The time when the message's visibility timeout or delay ends.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }

@@ -97,7 +97,7 @@ impl<'a> BatchMessage<'a> {
         self.state = State::Wait { what: What::kept(cause, None, None, failure), wait };
     }
 
-    /// Keeps a message for which no decision could be made, or dead-letters it if `expiring` is given.
+    /// Keeps a message for which no decision could be made. With a reason in `expiring`, dead-letters it instead.
     pub(crate) fn keep_unless(
         &mut self,
         expiring: Option<Reason>,
@@ -177,8 +177,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// Returns the total size of the copies to send if this message is moved, in bytes. The size is `u64::MAX` if the
-    /// message must not be moved. `None` if the message does not wait.
+    /// Returns the total bytes of the copies to send if this message is moved, or `u64::MAX` if it must not be moved.
+    /// Returns `None` if the message does not wait.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

@@ -32,7 +32,7 @@ pub struct Outcome<'a> {
 /// Where a message is when its batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// The message is in the retry queue, hidden until its wait ends or for as long as SQS allows.
+    /// The message is in the retry queue, hidden until its wait ends or, for a long wait, as long as SQS allows.
     Hidden,
     /// The message is in the retry queue, hidden so that a call that may have been accepted is not repeated soon.
     Guarded,
@@ -108,7 +108,8 @@ pub enum What {
         /// `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// If a dead-letter could not be sent, its reason; otherwise `None`. The log line has only the reason's code.
+        /// The reason for dead-lettering the event, if the dead-letter could not be sent; otherwise `None`. The log
+        /// line has only the reason's code.
         #[serde(
             default,
             serialize_with = "code",
@@ -141,7 +142,7 @@ pub enum Cause {
     PausesUnknown,
     /// `TARGET_FUNCTIONS` is empty, so no function may be re-invoked yet.
     Unattached,
-    /// The message is a copy whose wait is not over.
+    /// The message was moved, and its wait is not over.
     WaitGoesOn,
     /// The decision failed because of a bug.
     Undecided,

@@ -306,7 +306,8 @@ pub struct TooLarge {
 impl Pauses {
     /// Returns the document to write at `now`, and the ended pauses that do not fit into it.
     ///
-    /// Entries without effect are dropped first, then withdrawn requests, then ended pauses, earliest end first. The
+    /// Entries without effect are dropped. If the document is still too long, withdrawn requests are dropped too. If
+    /// that is not enough, ended pauses are dropped in the order in which they ended, until the document fits. The
     /// duration of a dropped pause counts towards `MAX_AGE` again.
     ///
     /// # Errors
@@ -366,7 +367,7 @@ impl Pause {
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Extends this pause to the end of `other`, with the spread of the pause that ended later.
+    /// Extends this pause to the end of `other`, with the spread of the pause that ends later.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

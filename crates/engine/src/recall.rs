@@ -51,7 +51,8 @@ pub enum Written {
 pub enum NotRecalled {
     /// The entry in the pauses document does not apply to the message's event.
     NotCovered,
-    /// The function asked for the wait with a `RetryAfter`, and the retry request does not name the event's key.
+    /// The function requested the wait with a `RetryAfter` error. Only a retry request that names the event's key can
+    /// shorten it.
     RetryAfter,
     /// The event's next retry is the last that `MAX_RETRIES` allows.
     LastRetry,
@@ -87,7 +88,7 @@ impl Rules<'_> {
         requests.map(Recall::Request).chain(over.map(Recall::Resume))
     }
 
-    /// The longest time from when an entry is written until a handler reads it.
+    /// The longest time before a handler reads a new entry.
     fn noticed(&self) -> Duration {
         longest_between_reads(self.policies.stack().settings().maximum_concurrency)
     }
@@ -106,7 +107,7 @@ impl Written {
         }
     }
 
-    /// Finds this entry in a document; `None` if another operator has removed or withdrawn it.
+    /// Finds this entry in a document. Returns `None` if an operator has removed or withdrawn the entry.
     pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
         match self {
             Self::Request(request) => pauses.requests().find(|it| *it == request).map(Recall::Request),

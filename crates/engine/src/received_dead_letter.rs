@@ -45,8 +45,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub first_failure: Option<Timestamp>,
     /// When the event was dead-lettered: the earlier of the message's `dead_lettered_at` and its send time.
     pub dead_lettered_at: Timestamp,
-    /// The event's `origin_request_id`; if missing, the request id of the failed invocation, or SQS's id for the
-    /// first message.
+    /// The event's `origin_request_id`, or the request id of the failed invocation if that is missing. If both are
+    /// missing, this is SQS's id for the event's first message.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,
@@ -95,13 +95,13 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Returns the body of a message to the retry queue. The message makes the event start over.
+    /// Returns a message body that makes the event start over when it is sent to the retry queue.
     ///
     /// `function_arn` and `payload` replace the event's own. The event keeps its key, but not its error.
     ///
     /// # Errors
     ///
-    /// Fails with the handler's reason for dead-lettering a message with this body.
+    /// Fails with the handler's reason if the handler would dead-letter the same message again.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
@@ -143,10 +143,10 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Reads a body in the format of a dead-letter.
+    /// Adds the event that the message's body contains, in the handler's own format.
     ///
-    /// If the handler sent this body to the dead-letter queue unchanged, the body's own reason, detail and time are
-    /// ignored.
+    /// If the handler received this body and dead-lettered it unchanged, the body's reason, detail and time are out of
+    /// date, and are ignored.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

@@ -53,8 +53,8 @@ impl Attribute {
         base_type(&self.data_type) == "Binary"
     }
 
-    /// The attribute's size in bytes, as SQS counts it. A binary value's size is a third too large, because `value`
-    /// holds it in Base64.
+    /// The size of the attribute's name, type and value, in bytes. For a binary value, this is more than SQS counts,
+    /// because `value` is in Base64.
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.data_type.len() + self.value.len()
     }
@@ -173,7 +173,7 @@ impl Moved {
 
     /// Returns the value of the attribute `Comeback` for the message's next copy.
     ///
-    /// If `waits_on` is true, the message only continues to wait. A moved message's current receive is then not
+    /// If `waits_on` is true, the message only continues to wait, and the current receive of a moved message is not
     /// counted.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {

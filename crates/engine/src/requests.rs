@@ -67,7 +67,7 @@ pub struct Request {
     pub by: Option<String>,
     /// The reason that the operator gave; `None` if the operator gave no reason.
     pub why: Option<String>,
-    /// When the request ends, in whole seconds; `None` means [`LONGEST_REQUEST`] after it was made.
+    /// When the request ends, in whole seconds. If `None`, it ends [`LONGEST_REQUEST`] after it was made.
     pub until: Option<Timestamp>,
     /// True once an operator has withdrawn the request. It stays in the document, so that no message is recalled
     /// twice.

@@ -6,7 +6,8 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// Returns a random number generator that produces the same values for this seed on every platform.
+/// Returns a random number generator seeded with an id and a number. The same seed produces the same values on every
+/// platform.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
     // The input is written as bytes rather than through `Hash`, whose framing differs between platforms. The number is
     // always the last eight bytes, so different inputs never have the same bytes.

@@ -32,7 +32,7 @@ pub enum Scope {
     Function,
     /// The setting applies to all events in the queue.
     Stack,
-    /// A deployment in an AWS account. The URL of a queue has this scope.
+    /// A setting of the deployment rather than of the retry policy, such as the URL of a queue.
     Deployment,
 }
 
@@ -189,8 +189,7 @@ impl Setting {
 }
 
 pub(crate) trait Value: Sized {
-    /// The value of an unset setting whose default is [`Unset::Means`]. `None` if no setting of this type has such a
-    /// default.
+    /// The value of an unset setting that uses [`Unset::Means`]. `None` if no setting of this type uses it.
     const NOTHING: Option<Self> = None;
 
     /// Parses the value from a trimmed string; `None` if the string is not of this kind.

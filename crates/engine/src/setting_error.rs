@@ -44,7 +44,7 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
-        /// The entry in `BACKOFFS`, in seconds, that is out of range.
+        /// The `BACKOFFS` entry that is out of range, in seconds.
         ceiling: u64,
         /// The accepted range for an entry in `BACKOFFS`, in words.
         range: String,
@@ -52,9 +52,9 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The earlier, longer entry, in seconds.
+        /// The longer, earlier entry in `BACKOFFS`, in seconds.
         from: u64,
-        /// The later, shorter entry, in seconds.
+        /// The shorter, later entry in `BACKOFFS`, in seconds.
         to: u64,
     },
     /// `JITTER` is `decorrelated`, which cannot be combined with `BACKOFFS`.

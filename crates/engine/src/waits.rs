@@ -73,7 +73,7 @@ impl Wait {
     }
 }
 
-/// Draws the wait after a failed call: full jitter up to min(3,600 s, 2^receive count).
+/// Draws the wait after a failed call, with full jitter. The ceiling in seconds is min(3,600, 2^receive count).
 fn after_failure(record: &Record) -> Duration {
     let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
     let retry = u64::from(record.receive_count) + 1;

@@ -118,8 +118,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// The content of a [`RetryAfter`] or [`NonRetryable`], and its `source`, which survives anyhow's box and thiserror's
-/// `transparent`.
+/// The content of a [`RetryAfter`] or [`NonRetryable`]. It is also the error's `source`, because a source can still be
+/// found if anyhow or thiserror's `transparent` has wrapped the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -151,7 +151,7 @@ mod with_lambda_runtime {
     /// Converts a boxed error into the error that the runtime reports.
     ///
     /// A [`RetryAfter`] or [`NonRetryable`] among its causes is reported under its own name. Any other error keeps
-    /// the runtime's name, and its message includes those of its causes.
+    /// the name that the runtime gives it, and its message includes those of its causes.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};

@@ -121,7 +121,7 @@ impl FromStr for Style {
     }
 }
 
-/// Accepts only a style's name as a string, because derived code would also accept `{"inline":null}`.
+/// Lets serde read a style only from a string. Without this, serde would also accept `{"inline":null}`.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 

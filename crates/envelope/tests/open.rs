@@ -50,8 +50,8 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// The `_retry_metadata` member of an inline envelope (`@` below) may have any white space, escapes and order of
-/// keys.
+/// The `_retry_metadata` member of an inline envelope (`@` below) may contain white space and escapes, and its keys may
+/// be in any order.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [

@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
     }
 
-    /// Opening removes the metadata member, one comma beside it, and the white space between the two.
+    /// Opening an inline envelope removes the metadata member, one comma beside it, and the white space between them.
     #[test]
     fn inline_member_is_removed_anywhere(
         members in payload_members(),

@@ -1,7 +1,7 @@
 //! Attaches functions to a deployment, which then retries their failed events. Also detaches functions.
 //!
-//! An `Attachment` holds all the facts about one function that a plan needs. No progress is saved: after an interruption,
-//! the next run makes a new plan.
+//! An `Attachment` holds all the facts that a plan needs about one function. No progress is saved: after an
+//! interruption, the next run makes a new plan.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

@@ -280,7 +280,8 @@ pub(crate) fn qualified(name: &str, qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
 }
 
-/// The settings for asynchronous invocations of a function, alias or version; `None` stands for Lambda's default.
+/// The settings for asynchronous invocations of a function, alias or version. A field that is `None` stands for
+/// Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
@@ -571,7 +572,7 @@ pub struct StackResource {
     pub kind: String,
 }
 
-/// A change in the status of one of a CloudFormation stack's resources.
+/// A status change of a resource in a CloudFormation stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackEvent {
     /// The name of the resource in the template.

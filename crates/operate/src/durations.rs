@@ -8,8 +8,8 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Formats a duration for people to read, such as `47h 5m` or `2d 4h`. Truncates it to seconds, or to milliseconds
-/// below a minute.
+/// Formats a duration for people to read, such as `47h 5m` or `2d 4h`. Truncates it to whole seconds. If it is shorter
+/// than a minute, truncates it to whole milliseconds instead.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {

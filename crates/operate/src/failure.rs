@@ -22,7 +22,7 @@ pub enum Failure {
     Undone(Text),
     /// The operator did not confirm the plan, so nothing was changed. Exit code 4.
     NotConfirmed(Text),
-    /// The operator stopped the command, and the text says what had been done by then. Exit code 130.
+    /// The operator stopped the command. The text says what had already been done. Exit code 130.
     #[error("interrupted: {0}")]
     Interrupted(Text),
 }

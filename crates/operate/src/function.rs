@@ -99,7 +99,7 @@ pub fn shown_name(arn: &str) -> &str {
     name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
-/// Returns true if a function cannot be attached, because it is not in the account and region of the handler `home`.
+/// Returns true if a function is not in the account and region of the handler `home`, and so cannot be attached.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }

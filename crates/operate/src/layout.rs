@@ -104,7 +104,7 @@ impl Fact {
         lines
     }
 
-    /// Returns the text after the count: the separator and the first line. If the line is empty, returns an empty text.
+    /// Returns the text after the count: the separator and the first line. If the line is empty, so is the result.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {

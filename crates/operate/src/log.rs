@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A log line about the first message of event `k-1`, with `fields` replaced, or removed if `null`.
+    /// A log line about the first message of event `k-1`. `fields` replaces some of its fields; `null` removes a field.
     pub(crate) fn test_line(fields: serde_json::Value) -> LogLine<'static> {
         let mut line = serde_json::json!({
             "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",

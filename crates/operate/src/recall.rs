@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The maximum age of the last log line about a held message: [`HOLD`], plus time for the line to arrive.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
-/// The outcome of a recall, which makes hidden messages visible earlier, at the times when their retries are due.
+/// The outcome of a recall. A recall makes hidden messages visible when their retries are due, instead of later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
     /// The number of messages that now become visible when their retries are due.
@@ -39,7 +39,7 @@ pub struct Recalled {
     pub all_due: Option<Timestamp>,
     /// The number of messages that had already left the queue.
     pub gone: u64,
-    /// The number of messages that were left alone because an earlier request or the end of a pause already applied
+    /// The number of messages that were left alone because an earlier request or the end of a pause had already applied
     /// to them.
     pub before: u64,
     /// The number of messages that were moved (sent again with a delay) and become visible within 15 minutes.
@@ -50,7 +50,7 @@ pub struct Recalled {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide again until its retry is due, ordered by due time and handle.
+/// A message to hide again until its retry is due. Messages are sorted by due time, then by handle.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Chosen {
     due: Timestamp,

@@ -75,7 +75,7 @@ pub struct RequestPlan {
     kind: RequestKind,
     #[serde(skip)]
     within: Duration,
-    /// The time at which the plan was made.
+    /// The time when planning began.
     #[serde(skip)]
     begin: Timestamp,
     /// True if the log shows every waiting event, and the request would neither cancel an event nor bring one forward.

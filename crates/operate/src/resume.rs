@@ -159,7 +159,7 @@ impl ResumeRetries {
     }
 }
 
-/// Ends the open pauses, and returns their end and the older pauses that were dropped for lack of room.
+/// Ends the open pauses. Returns the time at which they end, and the older pauses that were dropped for lack of room.
 async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
     let account = &operator.account;
     let parameter = Parameter::of(account, &plan.deployment)?;
@@ -225,7 +225,7 @@ impl ResumePlan {
         ]))
     }
 
-    /// A note about held events that are not recalled: how soon the handler checks them, or why it retries no events.
+    /// A note about held events that are not recalled: how soon the handler checks them, or why it does not retry any.
     fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
             let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-/// Returns true for control characters (except tab) and for characters that change the direction of text.
+/// Returns true for the characters that a terminal obeys: control characters (except tab), and characters that change
+/// the direction of text.
 fn is_obeyed(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(

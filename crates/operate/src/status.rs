@@ -264,7 +264,8 @@ struct OldestDeadLetter {
     /// The time when the dead-letter was sent to the queue, 14 days before SQS deletes it.
     sent: Timestamp,
     age_seconds: u64,
-    /// True if every dead-letter was received, and false if the queue may contain an older one.
+    /// True if every dead-letter was received. Otherwise, the queue may contain a dead-letter that is older than this
+    /// one.
     is_exact: bool,
 }
 

@@ -40,7 +40,7 @@ pub enum Piece {
     Function {
         /// The function's name as the text shows it, such as `orders`.
         shown: String,
-        /// The function's name as written in a command: its ARN if the function is in another account or region.
+        /// The name to write in a command. For a function in another account or region, this is the ARN.
         name: String,
     },
     /// The key of an event.
@@ -203,7 +203,7 @@ pub fn quoted(command: Command) -> Text {
     Piece::Command(command, Quotes::Backquotes).into()
 }
 
-/// A shell command without quotes.
+/// A shell command that is shown without quotes.
 pub fn shell(command: impl Into<String>) -> Text {
     Piece::Shell(command.into(), Quotes::Bare).into()
 }

@@ -111,7 +111,7 @@ pub fn header<'a>(
 /// The plot area of a chart.
 pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
-/// Size of the labels beside the axes, in pixels; on a phone, they are 9 pixels high.
+/// Size of the labels beside the axes, in pixels. On a phone, charts are scaled down, and the labels are 9 pixels high.
 pub const TEXT: i32 = 15;
 /// Width of a label below the horizontal axis, including the gap to the next label, in pixels.
 const LABEL_WIDTH: u32 = 42;

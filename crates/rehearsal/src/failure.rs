@@ -14,7 +14,7 @@ pub enum Failure {
     Violated {
         /// The broken invariant, and the events that led to it.
         violation: Box<Violation>,
-        /// The command that repeats the run and breaks the invariant again.
+        /// The command that repeats the run.
         repeat: String,
     },
 }

@@ -126,7 +126,7 @@ where
     }
 }
 
-/// Parses the records of an event. Fails if a record is not from SQS, because it would otherwise count as handled.
+/// Parses the records of an event. Fails if a record is not from SQS, so that no foreign record counts as handled.
 fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     let problem = match &event {
         Value::Object(event) => match event.get("Records") {
@@ -265,7 +265,7 @@ where
     }
 
     /// Waits until the [reserve](RESERVE) begins, then hides or deletes the messages whose outcome is known. Never
-    /// returns; the caller drops it when `run` ends.
+    /// returns; the caller drops this future when `run` ends.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {

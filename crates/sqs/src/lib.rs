@@ -1,7 +1,7 @@
 //! Backoff, jitter and dead-letters for the individual messages that a Lambda function reads from an SQS queue.
 //!
 //! [`consumer()`] turns a function that handles one record into a service for [`lambda_runtime::run`]. If the function
-//! fails or panics, only this record's message is retried, after a jittered backoff. The function can control the retry
+//! fails or panics, only that record's message is retried, after a jittered backoff. The function can control the retry
 //! with its error: [`RetryAfter`] sets the wait, and [`NonRetryable`] prevents the retry.
 //!
 //! ```no_run

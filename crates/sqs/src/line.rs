@@ -70,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the parser of the retry handler's log accepts a consumer's line; `besides` holds what only the
-    /// handler writes.
+    /// Checks that the parser of the retry handler's log accepts a consumer's line. `besides` holds fields that only
+    /// the handler writes.
     fn read_by_the_handlers_reader(
         action: &'static str,
         change: impl FnOnce(&mut ConsumerLine<'_>),

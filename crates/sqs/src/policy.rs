@@ -35,8 +35,8 @@ pub struct Options {
     pub jitter: Jitter,
     /// The age, counted from sending, at which a failed message is dead-lettered: 60 s to 14 days; by default, 14 days.
     pub max_age: Duration,
-    /// The number of receives after which a failed message is dead-lettered: 1 to 1,000, or `None`, the default, for no
-    /// limit.
+    /// The number of receives after which a failed message is dead-lettered: 1 to 1,000. By default, there is no
+    /// limit (`None`).
     pub max_receives: Option<u32>,
     /// The URL of the dead-letter queue. Without one, a message that gets no retry is hidden for `max_backoff` again
     /// and again, until the queue's redrive policy moves it or its retention period ends.

@@ -103,7 +103,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    /// Sends copies of messages to the retry queue, without repeating a failed call, because SQS may have accepted the
+    /// Sends copies of messages to the retry queue. A failed call is not repeated, because SQS may have accepted the
     /// copies.
     async fn send_again(
         &self,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// Number of an event in a run, in order of arrival from 0.
+/// The position of an event in a run's order of arrival, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventNumber(pub usize);
 

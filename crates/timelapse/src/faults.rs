@@ -32,7 +32,6 @@ struct Die {
 }
 
 impl Dice {
-    /// Creates the dice for a run that begins at `start`.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {

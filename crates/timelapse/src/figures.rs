@@ -18,7 +18,7 @@ use prices::{ApiCall, CallCounts};
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
-    /// Number of lines in the handler's log.
+    /// Number of log lines about the handler's decisions.
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
@@ -233,8 +233,8 @@ pub struct TargetFigures {
     /// Percentiles of the number of retries, over the events that arrived. `None` if none arrived. If faults split an
     /// event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
-    /// Milliseconds from the end of this target's outage to the delivery of each event that arrived during it; `None`
-    /// if none was delivered.
+    /// Milliseconds from the end of this target's outage to the delivery of an event that arrived during the outage.
+    /// `None` if no such event was delivered.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Number of this target's retries in each minute.
     #[serde(skip)]
@@ -311,7 +311,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Computes the percentiles by the nearest-rank method; `None` if there are no values.
+    /// Computes the percentiles by the nearest-rank method. Returns `None` if there are no values.
     ///
     /// ```
     /// use comeback_timelapse::Percentiles;

@@ -9,7 +9,7 @@ use comeback_engine::{Policies, Timestamp};
 
 use crate::aws::queue::Depth;
 
-/// The simulated operators in one run, who first act at its start.
+/// The simulated operators in one run. They first act at the run's start.
 pub trait Operators {
     /// Acts at the current virtual time, and returns the time of the next call; `None` if the operators are done.
     fn act(&mut self) -> Option<Timestamp>;

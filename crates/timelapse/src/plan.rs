@@ -69,7 +69,7 @@ pub enum PlanError {
     Refused {
         /// Errors for the invalid settings.
         settings: Vec<SettingError>,
-        /// Errors for the invalid parts of the goal, named as on the command line.
+        /// Errors for the invalid parts of the goal. Each error names its part as the command line does.
         goal: Vec<ScenarioError>,
     },
     /// A policy's run broke an invariant.
@@ -133,7 +133,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the policies for [`Plan::unbeaten`]; of those with equal figures, only the one with the shortest cap.
+/// Returns the policies for [`Plan::unbeaten`]. If several have equal figures, returns only the one with the shortest
+/// cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));

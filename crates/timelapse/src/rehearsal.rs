@@ -71,7 +71,7 @@ pub struct SentAgain {
     pub comeback: String,
 }
 
-/// The handler's report on a rehearsed batch, and its calls.
+/// The result of [`rehearse`]: the handler's report on the batch, and the calls that the handler made.
 #[derive(Debug)]
 pub struct Rehearsal<'a> {
     /// The handler's report, with the outcome of each message.

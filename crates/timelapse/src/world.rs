@@ -299,7 +299,7 @@ impl World {
         }
     }
 
-    /// Passes a batch to the handler, and schedules the time at which the handler makes its calls.
+    /// Passes a batch to the handler, and plans when the handler makes its calls.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);

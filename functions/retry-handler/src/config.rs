@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// A test of the CDK construct in `infra` reads the same golden file, because both must refuse the same settings.
+    /// The handler and the CDK construct in `infra` must refuse the same settings. Their tests share a golden file.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

@@ -41,8 +41,8 @@ where
         .finish()
 }
 
-/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, so that a timeout
-/// cannot lose the lines.
+/// Logs a line for each message that cannot be read in full. Call this before the batch is handled, so that the lines
+/// are written even if the handler times out.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");

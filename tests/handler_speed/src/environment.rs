@@ -83,7 +83,7 @@ impl Environment {
     }
 
     /// Passes an event to the environment. Returns the time that the environment took to respond, the moment of the
-    /// response, and its text.
+    /// response, and the response's text.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const MESSAGES: usize = 10;
 
-/// A batch of messages on their first receive, which the handler must hide.
+/// A batch of messages that the handler must hide, because this is their first receive.
 pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// A batch of messages on their first receive, with backoffs so long that the handler logs most receipt handles.
+/// A batch of messages on their first receive, with long backoffs. The handler logs the receipt handles of most of
+/// these messages, so that an operator can recall them.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {

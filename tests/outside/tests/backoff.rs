@@ -58,7 +58,7 @@ fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Retries an operation that borrows its connection mutably, in a spawned task.
+/// In a spawned task, retries an operation that borrows its connection mutably.
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     let mut connection = Vec::new();

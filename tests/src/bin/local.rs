@@ -55,7 +55,7 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Corrects those of the local stack's settings that `comeback doctor` would report.
+/// Corrects every setting of the local stack that `comeback doctor` would report.
 ///
 /// MiniStack ignores `RecursiveLoop` in a template, and [`MiniStack::stack`] shortens the queue's visibility timeout.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {

@@ -7,7 +7,7 @@ pub(crate) fn text() -> String {
     pages::read("docs/envelope.md")
 }
 
-/// The only code block in `language` in docs/envelope.md, without its fences.
+/// The code block for `language` in docs/envelope.md, without its fences. The page must have exactly one.
 pub(crate) fn block(language: &str) -> String {
     let page = text();
     let fence = format!("\n```{language}\n");

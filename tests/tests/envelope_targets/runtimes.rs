@@ -18,7 +18,8 @@ fn python_writes_its_sample() {
     });
 }
 
-/// `native_client.cjs` replaces the native part of AWS's runtime client, which needs CMake and a C++ compiler.
+/// Building the native part of AWS's runtime client requires CMake and a C++ compiler, so the test replaces that part
+/// with `native_client.cjs`.
 #[test]
 fn node_writes_its_sample() {
     assert_writes_its_sample("node", |folder| {

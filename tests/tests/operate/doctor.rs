@@ -16,7 +16,8 @@ const CONSUMER: &str = "checked-consumer";
 
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
-/// A script that makes the stack healthy: MiniStack ignores `RecursiveLoop`, and tests shorten the queue's timeout.
+/// A script that makes the stack healthy. It allows recursive loops, because MiniStack ignores `RecursiveLoop` in
+/// templates. It restores the queue's visibility timeout, which tests shorten.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null

@@ -10,7 +10,7 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// `comeback retry` must make at least this many events visible early.
+/// Most of the [`EVENTS`]: `comeback retry` must make at least this many visible early.
 ///
 /// On a busy machine, the handler may treat a slow call as failed, and the event then waits for an hour.
 const MOST: u64 = 900;

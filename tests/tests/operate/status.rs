@@ -91,7 +91,7 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
     }
 }
 
-/// Every command prints its account and region, even if the stack does not exist.
+/// Every command prints the account and the region that it uses, even if the stack does not exist.
 fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");

@@ -53,7 +53,7 @@ impl World {
         stack.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The stack to which tests attach functions. Its backoffs are one second.
+    /// The stack to which tests attach functions, with backoffs of one second.
     pub(crate) async fn attaching(&self) -> &Stack {
         self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }

@@ -156,7 +156,7 @@ impl App {
         Ok(Self { ministack, folder })
     }
 
-    /// Physical name of the resource in the stack `Shop` with this type and a logical id that begins with `id`.
+    /// Physical name of a resource in the stack `Shop`. `kind` is its type, and its logical id begins with `id`.
     fn resource(&self, kind: &str, id: &str) -> String {
         let query = format!(
             "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"

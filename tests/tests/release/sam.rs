@@ -9,7 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// Deploys a release with the two lines in docs/deploy-sam.md.
+/// Deploys a release with the two commands in docs/deploy-sam.md.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// The files that each file imports from, by their paths under `src`, such as `pauses/edits`.
+/// For each file, the files that it imports from. All are paths under `src`, such as `pauses/edits`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 #[test]

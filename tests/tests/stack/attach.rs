@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The text that replaces `$(attached ` from docs/attach.md in the stack's output `AttachCommands`.
+/// The stack's output `AttachCommands` contains this text where docs/attach.md has `$(attached `.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
 /// The blocks in docs/attach.md that attach a function: the names, step 1, steps 2 and 3 with SAM, steps 4 and 5, and
@@ -15,8 +15,8 @@ fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The blocks in docs/attach.md that detach a function, in order. They undo step 5; step 4; steps 3 and 2, with SAM;
-/// step 1; and steps 3 and 2, with cargo-lambda.
+/// The blocks in docs/attach.md that detach a function. The first four undo step 5, step 4, steps 3 and 2 (with SAM)
+/// and step 1. The last undoes steps 3 and 2 with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }

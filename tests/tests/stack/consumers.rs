@@ -15,7 +15,7 @@ use crate::world::World;
 const MESSAGES: u64 = 200;
 /// The wait in a consumer's `RetryAfter`, in seconds; the actual wait is up to a tenth longer.
 const ASKS: u64 = 5;
-/// Allowance for a retry that seems early, in seconds: clocks differ, and SQS counts whole seconds.
+/// Seconds by which a retry may seem early, because clocks differ and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
 
 pub(crate) async fn python_messages_end_delivered_or_dead_lettered(world: &World) {

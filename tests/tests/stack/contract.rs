@@ -18,7 +18,7 @@ use crate::world::{RUNTIME, World};
 use real::Real;
 use stand::{EngineQueue, Model};
 
-/// A visibility timeout, in seconds, that outlasts every contract's test.
+/// A visibility timeout, in seconds, that does not end while a contract is being tested.
 const LONG: u64 = 600;
 
 /// Returns the trials of all contracts. Each contract has the trials `contract::model::…` and

@@ -16,7 +16,7 @@ use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
-/// Runs the commands in docs/deploy-sam.md after the first block, which has already deployed the stack.
+/// Runs the commands in docs/deploy-sam.md, except the first block, which has already deployed the stack.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
     let blocks = pages::blocks("docs/deploy-sam.md", "From a checkout");

@@ -55,7 +55,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
 /// With `HIDE_UP_TO` at 0, the handler moves every waiting message, and must not lose any.
 pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     const ORDERS: u64 = 8;
-    /// Backoff before each retry, in seconds, which takes two moves of at most 900 s.
+    /// Backoff before each retry, in seconds. It takes two moves of at most 900 s each.
     const BACKOFF: f64 = 960.0;
     /// Name of a function that does not exist.
     const NOBODY: &str = "nobody";

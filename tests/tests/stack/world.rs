@@ -32,14 +32,14 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// A server on which an hour passes in a minute, for a single test. That test counts messages at one moment, and
-    /// other tests would slow the server down.
+    /// A server on which an hour passes in a minute, for a single test. Other tests would slow the server down, and
+    /// messages would change state while this test counts them.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
     }
 
-    /// A separate server for the stack deployed by hand, because its log group has the same name as another stack's.
+    /// A separate server for the stack deployed by hand: that stack's log group has the same name as another stack's.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
@@ -63,7 +63,8 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that uses inline envelopes, and dead-letters any function's event after two retries, a second apart.
+    /// A stack that allows every function, uses inline envelopes, and dead-letters events after two retries, a second
+    /// apart.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

@@ -62,7 +62,7 @@ pub(super) fn runs(report: &Report) -> String {
     }
 }
 
-/// Formats a mean, with one decimal below 100: `39.0`, `796`, `2,422`.
+/// Formats a mean. A mean below 100 gets one decimal place: `39.0`, `796`, `2,422`.
 fn number(value: f64) -> String {
     if value < 99.95 { format!("{value:.1}") } else { grouped(value.round() as u64) }
 }

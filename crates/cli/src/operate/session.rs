@@ -102,7 +102,7 @@ impl Session {
         print_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Like [`print`](Self::print), but takes the members from objects that are already JSON text.
+    /// Like [`print`](Self::print), but the report's members come from `objects`, which are already JSON text.
     pub(crate) fn print_text(
         &self,
         objects: &[String],

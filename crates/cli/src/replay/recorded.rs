@@ -17,8 +17,8 @@ pub struct Recorded<'t> {
     pub event: Cow<'t, str>,
     /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
-    /// True if the file lacks attributes that SQS always writes. Each message then counts as sent at its event's
-    /// failure, and as received for the first time.
+    /// True if the file lacks attributes that SQS always writes. The replay then assumes that a message was sent
+    /// when its event failed, and has been received once.
     pub times_assumed: bool,
 }
 
@@ -37,7 +37,7 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// Returns the SQS event's text, and true if the event's times are assumed.
+/// Returns the SQS event's text. The flag is true if the event's times are assumed.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     let values =
         serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
@@ -87,8 +87,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// Returns why the handler cannot parse an event from this body. `None` if it can, or if only the envelope is
-/// malformed.
+/// Returns the reason why the handler cannot parse an event from this body. Returns `None` if it can, or if only the
+/// envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -139,7 +139,7 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
 }
 
 impl Message {
-    /// Creates a message with this body. Its id is the body's request id, or else derived from `number`.
+    /// Creates a message with this body. Its id is the body's request id. Without one, the id depends on `number`.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -175,7 +175,7 @@ impl Message {
 /// An SQS event built from the values in a file.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
-    /// True if any message lacks an attribute that SQS always writes.
+    /// True if a message lacked an attribute that SQS always writes, so that a value was assumed.
     assumed: bool,
     at: Option<Timestamp>,
 }

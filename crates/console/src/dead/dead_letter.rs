@@ -70,7 +70,8 @@ impl ShownPart {
     }
 }
 
-/// The payload for editing, if any, with control and bidirectional characters as JSON escapes.
+/// Returns the payload as editable text, with control and bidirectional characters as JSON escapes. Returns `None` if
+/// the dead-letter has no payload.
 fn editable(dead_letter: &DeadLetter) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
@@ -105,7 +106,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 }
 
 /// Reads the queue until the dead-letter is found, and redirects to the result. If the browser disconnects, the read
-/// continues, to give back the other dead-letters.
+/// continues, so that it can make the dead-letters visible again.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;

@@ -82,7 +82,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Responds to a form with a file that this server has written.
+/// Sends the browser the file that a form names. Only files that this server has written can be downloaded.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;

@@ -20,7 +20,7 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was most recently read again, with the random name in its page's URL.
+    /// The last dead-letter that was read from the queue again, and the random name in its page's URL.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 

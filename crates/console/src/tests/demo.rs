@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::demonstration::Demonstration;
 use crate::response::encoded;
 
-/// Returns a demonstration console with a stopped clock, which moves only when the console sleeps.
+/// Returns a demonstration console with a stopped clock. Only the console's own sleeps advance the clock.
 pub(super) async fn stopped() -> Setting {
     let demo = Demonstration::new();
     let setting = Setting::of(Console::new(address(), false, Some(demo))).await;

@@ -197,7 +197,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a refused call, and returns true once the service is expected to refuse every other call too.
+    /// Counts a refused call. Returns true once the service is expected to refuse all further calls.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;
@@ -211,8 +211,8 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry. The halves of a refused call are then sent first, to
-    /// find out.
+    /// Returns true if the service may be refusing every entry. To find out, the halves of a refused call are then sent
+    /// first.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

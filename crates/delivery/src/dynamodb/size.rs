@@ -50,7 +50,7 @@ pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     AROUND + table.len() + sent_attributes(attributes)
 }
 
-/// Size of an item's attributes in the JSON of a request: `{"name":value,…}`.
+/// Size of an item's attributes as JSON in a request: `{"name":value,…}`.
 fn sent_attributes(attributes: &Attributes) -> usize {
     2 + attributes.iter().map(|(name, value)| quoted(name) + 2 + sent_value(value)).sum::<usize>()
 }

@@ -77,7 +77,7 @@ impl Metered {
     }
 }
 
-/// Number of records that a shard accepts per second, which is also its burst capacity.
+/// Number of records that a shard accepts per second. This is also its burst capacity.
 const SHARD_RECORDS: f64 = 1_000.0;
 const SHARD_BYTES: f64 = 1_048_576.0;
 

@@ -199,8 +199,8 @@ impl Call {
 }
 
 impl Fate {
-    /// Returns the error for an entry in a call whose first entry has the fate `first`; `None` if the entry is
-    /// delivered.
+    /// Returns the kind of error that an entry gets; `None` if it is delivered. `first` is the fate of the first entry
+    /// in the same call.
     pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<ErrorKind> {
         match (first, fate) {
             (Some(Self::Panic), _) => Some(ErrorKind::Panicked),

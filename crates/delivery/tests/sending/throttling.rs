@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// An iterator over waits like those of `Retries::default()`, but with a fixed seed. Each clone gets the next seed.
+/// An iterator over waits like those of `Retries::default()`, but from a known seed. Each clone gets the next seed.
 struct Drawn {
     waits: Delays,
     next_seed: Arc<AtomicU64>,

@@ -55,7 +55,7 @@ pub(crate) enum Call {
 /// A copy that was sent to the retry queue to replace a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
-    /// The id of the message that the copy replaces.
+    /// The id of the original message, which this copy replaces.
     pub(crate) message_id: String,
     pub(crate) body: String,
     pub(crate) attribute: String,
@@ -82,7 +82,7 @@ pub(crate) struct World<'w> {
     pub(crate) traces: RefCell<Vec<Option<String>>>,
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     pub(crate) copies: RefCell<Vec<Copy>>,
-    /// The number of polls that an `Invoke` stays pending.
+    /// The number of polls for which an `Invoke` call stays pending.
     pub(crate) invoke_steps: usize,
     /// The number of pending calls that invoke a function, read the pauses or count messages.
     pub(crate) in_flight: Cell<usize>,

@@ -1,4 +1,4 @@
-//! Tests of dead-letters: their format, reading them back, and redriving an event.
+//! Tests of dead-letters: how they are written, read and redriven.
 
 use comeback_engine::{
     Action, Attribute, DeadLetter, DeadLetterKind, FailedEvent, MOVED_ATTRIBUTE, Pauses, Policies, Policy,

@@ -15,7 +15,7 @@ fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// A message that waits 2,048 s for its 12th retry, in three moves.
+/// A message that waits 2,048 s for its 12th retry, which takes three moves.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }
@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// A copy keeps the sender's attributes, because the dead-letter must have them if the message cannot be parsed.
+/// A copy keeps the sender's attributes. If a message cannot be parsed, its dead-letter must have them.
 #[test]
 fn a_copy_keeps_up_to_ten_attributes() {
     let own =

@@ -30,7 +30,8 @@ fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// Seconds from the end of a pause until every paused event has been checked again: the next read, then [`HOLD`].
+/// Maximum time from the end of a pause until every paused event has been checked again, in seconds. This is [`HOLD`],
+/// counted from the next time that the handler reads the pauses.
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
@@ -220,8 +221,8 @@ fn a_second_pause_moves_the_retry_again() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// An open pause must not postpone retries that an earlier pause spread out. Otherwise, each check of their messages
-/// would postpone them again.
+/// An open pause must not postpone retries that an earlier pause spread out. Otherwise, each check of a message would
+/// postpone its retry again.
 #[test]
 fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
@@ -306,8 +307,8 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Generates a time in seconds from a pause's actual end to its planned end, or `None` for a pause without a planned
-/// end. About half of the times are below [`LATEST_READ`].
+/// Generates the number of seconds between a pause's actual end and its planned end, or `None` for a pause without a
+/// planned end. About half of the numbers are below [`LATEST_READ`].
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }

@@ -161,7 +161,8 @@ impl Attachment {
         }
     }
 
-    /// Plans tags that store the function's settings for `detach`, unless a Comeback deployment has set them.
+    /// Plans tags that store the function's own settings, so that `detach` can restore them. Settings that a
+    /// Comeback deployment made are not stored.
     fn keep_settings(&self, plan: &mut FunctionPlan) {
         let target = &self.target;
         let mut tags = Vec::new();

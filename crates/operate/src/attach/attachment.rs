@@ -34,8 +34,8 @@ pub(crate) struct Attachment {
     pub(crate) send_policy: bool,
     /// The permissions that the handler's role needs to invoke the function.
     pub(crate) invoke: Rights,
-    /// True if `attach` has granted the handler's role permission to invoke the function, because no stack owns the
-    /// handler.
+    /// True if `attach` has granted the handler's role permission to invoke the function. `attach` does this only if
+    /// no stack owns the handler.
     pub(crate) invoke_policy: bool,
     /// The total size, in characters, of the handler role's inline policies once `attach` has added a permission to
     /// invoke the function; 0 if it adds none.
@@ -155,13 +155,13 @@ impl Attachment {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
-    /// Returns true if the function is attached with the qualifier that the operator named, if any.
+    /// Returns true if the function is attached with the operator's qualifier or, if the operator named none, without a
+    /// qualifier.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// The other deployment, if any, that retries the function's failed events when callers use the qualifier that the
-    /// operator named.
+    /// The other deployment, if any, that retries the failed events of the qualifier that the operator named.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }
@@ -264,7 +264,7 @@ pub(crate) async fn other_than(
 
 /// Finds the stack that owns the target's settings for asynchronous invocations.
 ///
-/// If a CDK app imported the function to attach it, the owner is a deployment's stack.
+/// If a CDK app imported the function to attach it, the owner is the stack of a Comeback deployment.
 async fn owner(
     account: &Account,
     deployment: &Deployment,

@@ -13,8 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans how to detach the function: first its destination, and the rest once its events have left the retry
-    /// queue.
+    /// Plans how to detach the function. Its earlier destination is restored first. The allow-list entry and the
+    /// permissions stay until the function's events have left the retry queue.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -101,8 +101,9 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag that records when this deployment stopped receiving the function's failures.
-    /// `kept::DETACHED` may belong to another deployment.
+    /// The key of the tag that records when this deployment stopped receiving the function's failures. If another
+    /// deployment retries the function's events, the key is `kept::MOVED`, because `kept::DETACHED` is that
+    /// deployment's.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }

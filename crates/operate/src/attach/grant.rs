@@ -107,7 +107,7 @@ impl Grant {
         self.put(account, &policy).await
     }
 
-    /// Removes the grant's permissions from the role's policy, or the policy if nothing else is left.
+    /// Removes the grant's permissions from the role's policy. If nothing is left, deletes the policy.
     pub(crate) async fn withdraw(&self, account: &Account) -> Result<(), Failure> {
         let left = self.read(account).await?.without(&self.statements);
         if !left.is_empty() {

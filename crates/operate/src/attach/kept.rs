@@ -84,7 +84,7 @@ pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<S
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// True if recursive loops were allowed before the function was attached; `None` if no tag stores this.
+/// Returns true if recursive loops were allowed before the function was attached, or `None` if no tag stores this.
 pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }

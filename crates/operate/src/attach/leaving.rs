@@ -18,7 +18,7 @@ use crate::log::HIDING_INFO;
 use crate::numbers::counted;
 use crate::operator::{Operator, Progress};
 
-/// Lambda's delays around an invocation: up to a minute before it, and up to a minute until its failure is sent.
+/// Lambda may take up to a minute to start an invocation, and up to a minute to send its failure to the queue.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
@@ -136,7 +136,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     }
 }
 
-/// The messages of one function, according to the handler's log.
+/// The states of one function's messages, according to the handler's log.
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,

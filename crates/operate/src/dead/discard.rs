@@ -26,7 +26,7 @@ pub struct Discard {
     pub chosen: Chosen,
     /// The path to the file to create, which must not exist yet.
     pub export: PathBuf,
-    /// The maximum rate of the discard.
+    /// The maximum rate at which dead-letters are discarded.
     pub pace: Pace,
     /// The maximum number of dead-letters to discard; `None` means no limit.
     pub limit: Option<u64>,

@@ -14,7 +14,7 @@ use crate::function::FunctionName;
 /// The reason reported for an invocation record that SQS moved to the dead-letter queue after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// A filter for dead-letters, whose conditions must all hold. A message in an unknown format matches only the empty
+/// A filter for dead-letters. All its conditions must hold. A message in an unknown format matches only the empty
 /// filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
@@ -85,8 +85,8 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of a dead-letter's reason: the handler's, `max_receive_count` if SQS moved the message, or `unknown` for an
-/// unknown format.
+/// The name of a dead-letter's reason: the handler's reason code, `max_receive_count` if SQS moved the message, or
+/// `unknown` for an unknown format.
 pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),

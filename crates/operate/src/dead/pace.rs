@@ -29,8 +29,8 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// The size of the next batch. The first batch is a single dead-letter, in case deleting is not permitted. Later
-    /// batches are as large as the pace allows for one second.
+    /// The size of the next batch. The first batch is a single dead-letter, so that only one is duplicated if deleting
+    /// is not permitted. Later batches are as large as the pace allows for one second.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }

@@ -78,7 +78,7 @@ pub(super) struct Picked {
     /// The number of skipped dead-letters, by the reason why the handler would dead-letter them again immediately.
     #[serde(rename = "left")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
-    /// Up to twenty functions that `TARGET_FUNCTIONS` does not allow, and whose dead-letters are skipped.
+    /// Functions that `TARGET_FUNCTIONS` does not allow, at most twenty. Their dead-letters are skipped.
     pub(super) not_allowed: BTreeSet<String>,
     locked: Option<Locked>,
     /// The reason why the scan may have missed dead-letters.

@@ -140,7 +140,7 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// Returns an operator who interrupts the command after this many progress reports, at least 1.
+    /// Returns an operator who interrupts the command after `times` progress reports. `times` must be at least 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {

@@ -71,8 +71,8 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Estimates how many dead-letters other readers hide, from the `depth` before this scan and the number that it
-    /// `read`.
+    /// Estimates how many dead-letters other readers hide. `depth` was counted before this scan, and `read` is the
+    /// number of dead-letters that the scan read.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // Since the counts were taken, hidden dead-letters may have become visible and been read.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
@@ -238,7 +238,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Receives up to `most` more dead-letters, but no more than [`ROUND`].
+    /// Receives the next dead-letters, up to the smaller of `most` and [`ROUND`].
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, ScanEnd> {
         loop {
             if self.operator.interrupt.is_raised() {

@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub filter: Filter,
     /// The deployment, as it was when the scan began.
     pub deployment: Deployment,
-    /// The result of the scan, whose counts include dead-letters that do not match the filter.
+    /// The result of the scan. Its counts include dead-letters that do not match the filter.
     pub read: Read,
     /// Descriptions of the first dead-letters, as many as the caller asked for.
     pub(super) described: Vec<Described>,
@@ -56,7 +56,7 @@ pub struct Row {
     pub message_id: Box<str>,
     /// The event's key, truncated to 120 bytes; `None` for a message that could not be parsed.
     pub key: Option<Box<str>>,
-    /// The last error's message, or else the details of the dead-letter's reason, truncated to 140 bytes.
+    /// The message of the last error, or the reason's details if there is no message; truncated to 140 bytes.
     pub message: Option<Box<str>>,
     /// The time when the event was dead-lettered.
     pub dead_lettered_at: Timestamp,

@@ -57,7 +57,7 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Sends messages to the queue with this URL; error texts call it `queue`.
+/// Sends messages to the queue at `url`. Error texts contain `queue`, for example `retry queue`.
 pub(super) async fn send(
     operator: &Operator,
     (url, queue): (&str, &str),

@@ -56,7 +56,7 @@ pub(super) fn no_queue(name: &str) -> Failure {
     Failure::could_not(format!("queue {name} does not exist: {how}"))
 }
 
-/// Reads a queue's attributes, in the order of `names`; `None` for an attribute that the queue lacks.
+/// Reads a queue's attributes, in the order of `names`. An attribute that the queue lacks is `None`.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// Reads the key of a queue's `KmsMasterKeyId` attribute; `None` for a key that AWS manages.
+    /// Reads the key that a queue's `KmsMasterKeyId` attribute names. Returns `None` if AWS manages the key.
     ///
     /// # Errors
     ///

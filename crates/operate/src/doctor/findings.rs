@@ -31,7 +31,7 @@ impl Finding {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts found. If there is no problem, the text begins with the state that the check requires.
+    /// The facts that the check found. If there is no problem, the check's title comes first.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
         match self.judgement.outcome > CheckOutcome::Ok {

@@ -261,7 +261,7 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` that gets no warning. Most throttling ends within ten minutes.
+/// The largest `MaximumEventAgeInSeconds` that gets no warning. Ten minutes are enough to outlast most throttling.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
@@ -302,7 +302,7 @@ pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     may_be_simple || may_be_whole || OF_LAMBDA.into_iter().any(may_begin)
 }
 
-/// Returns true if the character may occur in a class name, in any alphabet.
+/// Returns true for a character of a class name: a letter or digit of any alphabet, or an underscore.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

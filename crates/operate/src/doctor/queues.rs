@@ -14,7 +14,7 @@ use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skip
 use crate::durations;
 use crate::failure::seen;
 
-/// The engine's limits assume this size.
+/// The required batch size of the event source mapping. The engine's limits assume it.
 const BATCH_SIZE: i32 = 10;
 
 pub(crate) fn enabled(facts: &Facts) -> Judged {

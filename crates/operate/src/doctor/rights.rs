@@ -125,8 +125,8 @@ pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static st
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// Returns the phrase for the queue's own policy if that policy has an Allow statement. Such a policy may grant
-/// permissions that the role's policies do not grant.
+/// Returns "the queue's own policy" if that policy has an Allow statement. Such a policy may grant permissions that
+/// the role's policies do not grant.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }

@@ -89,7 +89,7 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Returns the SSM parameter that holds the deployment's pauses, or fails if the handler reads none.
+    /// Returns the SSM parameter that holds the deployment's pauses, or fails if the handler does not read one.
     pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::undone(format!(
@@ -119,7 +119,7 @@ impl<'a> Parameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
-    /// Checks after a failed write whether SSM wrote the text but its response was lost. If so, returns the new
+    /// After a failed write, checks whether SSM wrote the text and only its response was lost. If so, returns the new
     /// version's number. Otherwise fails with `failure`, the error of the write.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
         let Ok(versions) = self.account.aws.parameter_history(self.name).await else {

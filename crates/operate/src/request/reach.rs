@@ -26,7 +26,7 @@ pub struct Reach {
     /// The longest time that an affected event's message would stay hidden without a new visibility timeout.
     #[serde(skip)]
     pub hidden: Duration,
-    /// True if the request brings at least one event forward, or cancels at least one.
+    /// True if the request makes at least one retry due earlier. Also true if it cancels at least one event.
     #[serde(skip)]
     pub brings_forward: bool,
     /// The number of seconds within which half of the affected events are retried, or `None` if no event is affected.
@@ -42,7 +42,7 @@ pub struct Reach {
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
-    /// The number of events that return over the spread of a pause that has ended.
+    /// The number of events whose pause has ended, and whose retries are spread over a period after it.
     pub returning: u64,
     /// The number of events whose last invocation got no response from Lambda, and may have succeeded.
     pub unanswered: u64,
@@ -97,8 +97,8 @@ impl Reach {
         reach
     }
 
-    /// Describes how many hidden messages are recalled, and why the others are not. `due` says when a recalled
-    /// message becomes visible, and `paused` is the reason for paused functions.
+    /// Describes how many hidden messages are recalled, and why the others are not. `due` says when a recalled message
+    /// becomes visible. `paused` is the reason given for the messages of paused functions.
     pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
         let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
@@ -111,8 +111,8 @@ impl Reach {
         lines
     }
 
-    /// Counts a message that is not recalled, if there is a counter for the reason `why`. Returns true if `entry` does
-    /// not affect when the event is due.
+    /// Counts an event whose message is not recalled, by the reason `why`. Some reasons have no counter. Returns true
+    /// if `entry` does not affect when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,

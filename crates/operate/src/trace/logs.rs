@@ -130,7 +130,7 @@ impl Report {
     }
 }
 
-/// Finds Lambda's report on an invocation, which is text (`REPORT RequestId: …`) or JSON
+/// Finds Lambda's report on an invocation. The report is either text (`REPORT RequestId: …`) or JSON
 /// (`{"type":"platform.report",…}`).
 fn report(events: &[LogEvent], request_id: &str) -> Report {
     let of = |event: &LogEvent| {

@@ -25,7 +25,7 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// The state after the event's latest failure.
     pub end: StoryEnd,
-    /// The number of failures that copies of the event caused. In each attempt, every failure after the first counts.
+    /// The number of failures that copies of the event caused: in each attempt, all failures except the first.
     pub copies: usize,
     /// The handler's log lines about the event, verbatim.
     #[serde(skip)]

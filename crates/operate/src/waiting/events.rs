@@ -283,7 +283,7 @@ impl<'w> Selected<'w> {
         groups
     }
 
-    /// Sorts the events by due time, with unknown times last, and keeps those at the positions `places`.
+    /// Sorts the events by due time, with unknown times last. Keeps only the events at the positions `places`.
     #[must_use]
     pub fn in_order(mut self, places: Range<usize>) -> Self {
         let in_order = |(due, message): &Due<'_>, (other_due, other): &Due<'_>| {
@@ -353,7 +353,7 @@ pub struct Group<'w> {
     pub not_allowed: u64,
     /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
-    /// If a `RetryAfter` was ignored, the beginning of its message, and the reason.
+    /// For an ignored `RetryAfter` error, the start of its message and the reason for ignoring it.
     #[serde(skip)]
     pub retry_after_ignored: Option<&'w str>,
 }

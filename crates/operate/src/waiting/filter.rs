@@ -7,8 +7,8 @@ use crate::function::FunctionName;
 /// The longest filter pattern that CloudWatch accepts, in bytes.
 const LONGEST_PATTERN: usize = 1_024;
 
-/// A filter for waiting events, which must match every field that is set. It matches either all log lines about a
-/// message or none.
+/// A filter for waiting events. An event must match every field that is set. The filter matches either all log lines
+/// about a message or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingFilter {
     /// The functions whose events are selected, or an empty list for every function. A name without a qualifier

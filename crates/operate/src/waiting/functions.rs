@@ -15,7 +15,8 @@ use crate::waiting::recent::{Step, begin, number};
 const STEPS: u64 = 36;
 /// The number of complete five-minute periods, before the current one, that show whether a function is recovering.
 const NEWEST: usize = 2;
-/// Minimum number of retries in the last two complete five-minute periods for a function to count as recovering.
+/// A function counts as recovering only if it had at least this many retries in the last two complete five-minute
+/// periods.
 const FEWEST_RETRIES: u64 = 3;
 /// The number of five-minute periods in twelve hours, which every read of the log covers.
 const TWELVE_HOURS: u64 = 144;
@@ -62,7 +63,7 @@ pub struct FunctionState<'r> {
     pub target: &'r str,
     /// The state of the function's retries, such as failing or recovering.
     pub state: State,
-    /// The earliest time at which any waiting event first failed, if any is waiting.
+    /// The time of the earliest first failure among the waiting events; `None` if no event is waiting.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including events that are due.
     pub waiting: u64,
@@ -202,7 +203,7 @@ mod tests {
         NOW.before(Duration::from_secs(seconds))
     }
 
-    /// Returns the log lines about `count` events of a function, from each line's age in seconds and its other
+    /// Returns log lines for `count` events of a function. `lines` holds each line's age in seconds and its other
     /// fields.
     fn lines(function: &str, count: u64, lines: &[(u64, Value)]) -> Vec<LogLine<'static>> {
         let one = |n: u64| {

@@ -37,7 +37,7 @@ impl Reading {
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
     }
 
-    /// The number of hidden messages that have no log line, or 0 if some lines may not have been read.
+    /// The number of hidden messages that have no log line, or 0 if some lines might not have been read.
     fn unlogged_messages(&self, now: Timestamp) -> u64 {
         if !self.is_everything || !self.has_all_lines(now) {
             return 0;

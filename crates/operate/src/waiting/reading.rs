@@ -41,7 +41,7 @@ pub struct Reading {
     pub(super) since: Timestamp,
     /// The time up to which the log was read, or `None` before the first read.
     pub(super) until: Option<Timestamp>,
-    /// The maximum age of the last log line about an event that is still waiting.
+    /// Every waiting event has a log line that is at most this old.
     pub(super) reach: Duration,
     /// The log group's retention period, if lines about waiting events may already have been deleted.
     pub(super) kept_for: Option<Duration>,

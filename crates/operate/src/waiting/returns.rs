@@ -101,7 +101,8 @@ mod tests {
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
 
-    /// Waiting events, each given by its function and the seconds until it is due, or `None` for a paused event.
+    /// Waiting events, each given by its function and by the seconds until its retry is due. A paused event has
+    /// `None` instead of the seconds.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::plan::words::{headline, time};
 const SIZE: (u32, u32) = (900, 560);
 const JITTERS: [(&str, RGBColor); 3] = [("full", BLUE), ("equal", GREEN), ("decorrelated", PURPLE)];
 
-/// Draws each policy that loses no event as a point, at its recovery time and its retries per event.
+/// Draws a point for each policy that loses no event. Its position shows the recovery time and the retries per event.
 pub fn draw(plan: &Plan) -> String {
     let points: Vec<(&Candidate, (f64, f64))> =
         plan.grid.iter().filter(|policy| policy.loses_nothing()).filter_map(point).collect();

@@ -1,4 +1,5 @@
-//! A plan in words: a table of its policies, and settings to deploy or the reasons why no policy meets the goal.
+//! A plan in words: a table of its policies, and then either the settings to deploy or the reasons why no policy meets
+//! the goal.
 
 use std::time::Duration;
 

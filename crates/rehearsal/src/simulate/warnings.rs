@@ -56,7 +56,7 @@ fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
 }
 
 /// Returns a warning if more than half of the moved messages could have been hidden instead. The pollers share the
-/// room evenly, so too many of them leave too little for each.
+/// room evenly. If there are too many pollers, each has too little room.
 fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
     (2 * summary.moves_with_room > summary.moves).then(|| {
         format!(

@@ -41,7 +41,7 @@ impl<H: Ord> Agenda<H> {
         }
     }
 
-    /// Removes and returns the next occurrence, if one is scheduled up to and including `end`.
+    /// Removes and returns the next occurrence if it is scheduled at or before `end`.
     pub(crate) fn next_until(&mut self, end: Timestamp) -> Option<(Timestamp, H)> {
         if self.soon.is_empty() {
             let (second, entries) = self.later.pop_first()?;

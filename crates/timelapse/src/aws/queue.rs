@@ -27,7 +27,7 @@ pub(crate) struct QueueSettings {
     pub(crate) visibility_timeout: Duration,
     /// `maxReceiveCount`: number of receives after which SQS moves a message to the dead-letter queue.
     pub(crate) max_receive_count: u32,
-    /// Maximum number of messages in flight, at which a long poll returns nothing.
+    /// Maximum number of messages in flight. At this limit, a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
 }
 
@@ -75,7 +75,7 @@ pub struct Attributes {
 pub(crate) struct ReceiptHandle {
     /// Slot of the message in the queue. Another message may use the slot once this message is deleted.
     pub(crate) slot: usize,
-    /// Number of the handle, unique in the queue, so that a handle never matches another message.
+    /// The handle's number. It is unique in the queue, so that a handle never matches another message.
     number: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct Depth {
     pub delayed: usize,
 }
 
-/// A timer that the queue sets for a message, ignored if the message's state has since changed.
+/// A timer that the queue sets for a message. The queue ignores it if the message's state has since changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// Ends a message's delay or visibility timeout, unless the message has been received again since the timer was
@@ -132,7 +132,7 @@ pub(crate) struct QueuedMessage<T> {
     receive_count: u32,
     /// Value of the queue's handle counter when this message was sent. All handles of the message have higher numbers.
     sent_as: u64,
-    /// Number in the message's latest handle.
+    /// Value of the queue's handle counter in the message's latest handle.
     number: u64,
     visible_at: Timestamp,
     state: State,

@@ -114,7 +114,8 @@ impl<T> Target<T> {
         self.invocations[key].request_id.to_string()
     }
 
-    /// Ends an invocation; returns its caller's data and, if it failed, the error and Lambda's invocation record.
+    /// Ends an invocation, and returns the data that it carried. If it failed, also returns the error and Lambda's
+    /// invocation record.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {

@@ -78,7 +78,7 @@ impl Handling<'_> {
         self.seen.receive_count <= 1
     }
 
-    /// Returns the properties by which a request can select the event, with its key as the handler wrote it.
+    /// Returns the properties that a request can select the event by. `key` is the event's key as the handler wrote it.
     pub(super) fn failed<'k>(&self, key: Option<&'k str>) -> Failed<'k> {
         Failed { sent: self.seen.first_sent, error: self.seen.origin.error, key }
     }

@@ -1,4 +1,4 @@
-//! The checks of the [`Invariant`]s, in the order of the enum, except `LogCheck::true_log`.
+//! The checks of the [`Invariant`]s, in the order of the enum. `LogCheck::true_log` checks the last one.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(super) fn none_vanishes(event: EventNumber, life: &Life) -> Checked {
     })
 }
 
-/// Checks that if the retry fails, its invocation record will not be too large for Lambda to send.
+/// Checks that the retry's invocation record will not be too large for Lambda to send if the retry fails.
 pub(super) fn none_would_vanish(handling: &Handling<'_>) -> Checked {
     let bytes = handling.seen.bytes + RECORD_ALLOWANCE;
     Invariant::NoneVanishes.check(handling.event(), bytes <= LARGEST_MESSAGE + ENVELOPE, || {
@@ -76,7 +76,8 @@ pub(super) fn max_retries(handling: &Handling<'_>) -> Checked {
     Invariant::MaxRetries.check(handling.event(), retry <= most, || format!("attempt {retry} of {most}"))
 }
 
-/// Checks that a re-invocation comes before `MAX_AGE` ends, with the correct first failure in its envelope (`claimed`).
+/// Checks that a re-invocation comes before `MAX_AGE` ends, and that its envelope contains the correct time of the
+/// first failure (`claimed`).
 pub(super) fn max_age(handling: &Handling<'_>, claimed: Timestamp) -> Checked {
     let (now, first_failure, end) = (handling.now, handling.first_failure, handling.end());
     let is_its_first_failure = claimed.as_secs() == first_failure.as_secs();
@@ -146,8 +147,8 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a message whose receipt handle was logged. Operators use the handle to make the message visible, so the
-/// message must be hidden, and no re-invocation or move of it may have succeeded.
+/// Checks a message whose receipt handle was logged. Operators use the handle to make the message visible. So the
+/// message must be hidden, and the handler must have neither re-invoked its function nor moved it.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -177,7 +178,7 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
     })
 }
 
-/// Checks that at most `most` messages are in flight, unless a fault may raise the number.
+/// Checks that at most `most` messages are in flight. Always passes if a fault may have raised the number.
 pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
     Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
@@ -199,15 +200,16 @@ pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks that no handler processed, in the last 12 hours, a message that SQS has removed after 1,000 receives. Passes
-/// anyway if a fault ended the message's retention early.
+/// Checks that a message that SQS removed after 1,000 receives was last processed at least 12 hours ago, unless a fault
+/// ended its retention period early.
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")
     })
 }
 
-/// Checks that the handler knows the pauses, that none is in force, and that it tried to read them recently.
+/// Checks an invocation. The handler must know the function's pauses, and must have tried to read them recently. None
+/// of them may be in force.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,

@@ -12,16 +12,16 @@ use crate::event::EventNumber;
 /// Maximum number of invocations and messages that carry one event. In a run with up to 200 events, this is also the
 /// maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
-/// Maximum average number of invocations and messages per event, in a run with over 200 events.
+/// Maximum number of invocations and messages that carry an event, on average over a run of more than 200 events.
 const MOST_COPIES_OF_EACH: u64 = 50;
-/// Maximum number of retries of one event: ten times the highest `MAX_RETRIES`.
+/// Maximum number of retries of one event: ten times the highest value that `MAX_RETRIES` accepts.
 const MOST_RETRIES: u64 = 100_000;
 
-/// The counts for one event; its carriers are the invocations and messages that contain it.
+/// The counts and times for one event. An event's carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(super) carriers: u64,
-    /// Number of the last retry.
+    /// Highest retry number so far.
     pub(crate) attempts: u64,
     retries: u64,
     pub(crate) arrived: Option<Timestamp>,
@@ -83,8 +83,8 @@ impl Ledger {
         life
     }
 
-    /// Records a retry with this attempt number. Duplicates of a message may be retried too, so the highest number
-    /// counts.
+    /// Records a retry with this attempt number, and keeps the highest number. A retry of a duplicate message may
+    /// be recorded later with a lower number.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);

@@ -75,8 +75,7 @@ struct CheckedMessage {
     /// The worst failure that is possible after the handler's calls for the message. `None` if the handler has only
     /// set visibility timeouts.
     after: Option<After>,
-    /// The last requested visibility timeout that could protect a re-invocation or a move, and is therefore checked
-    /// later.
+    /// The last requested visibility timeout, if it could protect a re-invocation or a move. It is checked later.
     guard: Option<Duration>,
     /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
     hidden_until: Option<Timestamp>,

@@ -130,7 +130,7 @@ impl Document {
         }
     }
 
-    /// Sets `withdrawn_at` of each withdrawn request: to the time in `before`, or to `now` for a new withdrawal.
+    /// Sets `withdrawn_at` of each withdrawn request to the time in `before`, or to `now` for a new withdrawal.
     pub(super) fn date_withdrawals(&mut self, before: &Self, now: Timestamp) {
         for request in self.requests.iter_mut().filter(|request| request.withdrawn) {
             request.withdrawn_at = before.find(request).and_then(|it| it.withdrawn_at).or(Some(now));
@@ -185,7 +185,7 @@ impl WrittenRequest {
         self.until.map_or(latest, |until| Timestamp::from_secs(until).min(latest))
     }
 
-    /// Returns true if both are the same request, whether withdrawn or not.
+    /// Returns true if `other` is the same request, whether withdrawn or not.
     fn is(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.at, it.millis, it.within, it.until);
         let texts = |it: &Self| (it.target.clone(), it.errors.clone(), it.keys.clone());

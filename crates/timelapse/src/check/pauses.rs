@@ -42,7 +42,7 @@ pub(crate) struct KnownPauses {
     texts: usize,
 }
 
-/// Number of parameter values, and number of ended pauses, that a handler knows of.
+/// The numbers of parameter values and of ended pauses that a handler knows of.
 pub(crate) type Boundaries = (usize, usize);
 
 /// Properties of a failed event that a request can use to select it.
@@ -102,8 +102,8 @@ impl KnownPauses {
         self.document.is_none()
     }
 
-    /// Returns the time at which an event becomes too old, as far as is known at `now`. `max_age` does not include the
-    /// time during a pause, or the `between_reads` + `HOLD` after it.
+    /// Returns the time at which an event becomes too old, as far as is known at `now`. `max_age` excludes each pause,
+    /// and up to `between_reads` + `HOLD` after it.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,

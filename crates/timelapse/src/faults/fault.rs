@@ -66,7 +66,7 @@ faults! {
     HandlerDiedBetween = "handler_died_between", 0.02, Full;
     /// The handler crashes after all of its calls for a batch, but before it responds (rate per batch).
     HandlerDiedAfter = "handler_died_after", 0.005, Full;
-    /// The handler's timeout stops it after some of its calls for a batch (rate per batch).
+    /// The handler times out after some of its calls for a batch (rate per batch).
     HandlerTimedOut = "handler_timed_out", 0.005, Full;
     /// SQS refuses a whole `SendMessageBatch` call to the dead-letter queue.
     DeadLetterRefused = "dead_letter_refused", 0.3, Kept;
@@ -102,7 +102,7 @@ faults! {
     CountFailed = "count_failed", 0.2, Kept;
     /// A count of the messages in flight is ten minutes old (rate per count).
     CountStale = "count_stale", 0.2, Full;
-    /// The message attribute of a moved message's copy is cut in half, so the copy counts as a new message. The rate is
+    /// A moved message's copy has only half of its message attribute, so the copy counts as a new message. The rate is
     /// per moved message whose record has a timestamp and a request id.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
     /// The copy of a moved message has no message attribute, so the copy counts as a new message. The rate is per moved

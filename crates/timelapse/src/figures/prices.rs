@@ -106,7 +106,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// Price for this many billed requests to the same API, in US dollars.
+/// Price of this many billed requests to an API, in US dollars.
 pub fn requests(call: ApiCall, requests: u64) -> f64 {
     let a_million = match call {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,

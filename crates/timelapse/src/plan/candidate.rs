@@ -36,7 +36,7 @@ pub struct Candidate {
     pub peak_retries_per_second: f64,
     /// `peak_retries_per_second` divided by the usual event rate.
     pub peak_load: f64,
-    /// Maximum number of events that wait at the same time.
+    /// Peak number of waiting events.
     pub waiting: f64,
     /// List price, in US dollars, for retrying and moving a million events in the outage, if every batch is full.
     pub usd_per_million_events: f64,
@@ -114,7 +114,7 @@ impl Candidate {
     }
 }
 
-/// Figures for the events that never succeed, in the steady state.
+/// Steady-state figures for the events that never succeed.
 #[derive(Default)]
 struct Never {
     /// Mean number of retries per event.

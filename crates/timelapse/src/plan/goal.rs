@@ -71,8 +71,8 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Shortest time in which the target can handle 99 % of [these events](Self::events_to_recover); zero if its
-    /// capacity is unlimited.
+    /// Shortest time in which the target can handle 99 % of the [events to recover](Self::events_to_recover); zero if
+    /// the target's capacity is unlimited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
         per_second.map_or(Duration::ZERO, |per_second| {
@@ -113,7 +113,8 @@ const BASES: [u64; 3] = [1, 10, 60];
 /// Values of `MAX_BACKOFF` that a plan compares, in seconds, up to the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// Values of `JITTER` that a plan compares. `none` would look good only because the plan's events arrive evenly.
+/// Values of `JITTER` that a plan compares. `none` is left out, because it would look better than it is: the plan's
+/// events arrive evenly.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
 /// Returns the settings to compare, with the defaults first if the grid lacks them.

@@ -8,7 +8,7 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Numbers of waiting events and of their messages, for events that keep failing at a steady rate.
+/// Counts of waiting events and their messages, if events keep failing at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Number of events that arrive per second and fail every time.
@@ -36,7 +36,8 @@ pub struct InFlight {
 }
 
 impl Schedule {
-    /// By Little's law, estimates the messages in flight or delayed if events arrive at this rate and fail every time.
+    /// Estimates the number of messages in flight or delayed if events arrive at this rate and fail every time. Uses
+    /// Little's law.
     ///
     /// If `HIDE_UP_TO` is `always`, or at least `limit`, the messages may reach the in-flight limit.
     ///

@@ -27,7 +27,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Counts the handler's steps of one kind, and how many of them failed even after retries.
+/// The number of handler steps of one kind, and the number of those that failed even after retries.
 struct Deliveries {
     of: &'static str,
     made: u64,

@@ -49,7 +49,8 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Between two counts of the queue, up to twice `HIDE_UP_TO` messages may be in flight, plus a batch for each poller.
+/// Between two counts of the messages in flight, there may be up to twice `HIDE_UP_TO` of them, plus a batch for each
+/// poller.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

@@ -1,4 +1,4 @@
-//! Simulated runs in which each function has its own policy, or the policies change.
+//! Simulated runs in which each function has its own policy, or in which the policies change.
 
 use std::time::Duration;
 

@@ -133,7 +133,7 @@ pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
 
-/// Returns a failure without a remedy, because the failure is expected to be temporary.
+/// Returns a failure that suggests no remedy, because the failure is expected to be temporary.
 pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }

@@ -199,7 +199,8 @@ async fn of_emails(browser: &mut Browser, change: &str) {
     browser.follow(&format!("{change} …")).await;
 }
 
-/// Asserts that two tabs cannot make the same change twice. Changes only `emails`, because `orders` must stay paused.
+/// Asserts that two tabs cannot make the same change twice. Changes only the function `emails`, because the function
+/// `orders` must stay paused.
 async fn tabs_do_not_repeat_each_other(browser: &mut Browser) {
     // A change made in one tab makes the plan in the other tab out of date.
     let first = browser.tab();

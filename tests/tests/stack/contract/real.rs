@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A queue in MiniStack, which gets a mapping and a function when a contract first needs a delivery.
+/// A queue in MiniStack. Its function and its event source mapping are created when they are first needed.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,
     name: &'static str,

@@ -1,4 +1,5 @@
-//! The implementations that the contracts are checked on. One with an event source mapping is called a *stand*.
+//! The implementations against which the contracts are checked. An implementation with an event source mapping is
+//! called a *stand*.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -78,8 +79,8 @@ pub(crate) enum Difference {
     HidesOverTwelveHours,
     /// MiniStack can hide a message that has become visible again.
     ///
-    /// AWS documents the error `MessageNotInflight`, but some users report that the call succeeds without any effect.
-    /// The simulations' [`Model`] returns the error.
+    /// AWS documents that hiding such a message fails with `MessageNotInflight`, but some users report that it
+    /// succeeds without any effect. The simulations' [`Model`] returns the error.
     HidesWhatIsVisible,
     /// MiniStack can delay a message for more than 15 minutes. AWS refuses such a delay with `InvalidParameterValue`.
     DelaysOverFifteenMinutes,
@@ -105,7 +106,7 @@ pub(crate) enum Difference {
     RewritesPayloads,
 }
 
-/// The simulations' model of SQS and the event source mapping, without any known difference from AWS.
+/// The simulations' model of SQS and the event source mapping. It has no known differences from AWS.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {

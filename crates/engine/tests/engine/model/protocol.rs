@@ -45,7 +45,7 @@ pub(super) struct Invocation {
     function: String,
     payload: String,
     accepted: Timestamp,
-    /// When the message that led to this retry was first received.
+    /// The time of the first receive of the message that led to this retry.
     first_receive: Timestamp,
 }
 

@@ -175,7 +175,7 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// Reports the innermost cause of the error, or that no credentials were found if it has no cause.
+/// Reports that no credentials were found, and adds the innermost cause of the error if it has one.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -213,7 +213,8 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Selects the profile named by `flag` or `AWS_PROFILE`. Fails if the profile is missing, which the SDK would ignore.
+/// Selects the profile named by `flag` or `AWS_PROFILE`. Fails if the profile does not exist. The SDK itself would not
+/// report this.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;

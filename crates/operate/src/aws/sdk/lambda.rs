@@ -108,7 +108,7 @@ pub(super) async fn mappings(
     Ok(mappings.into_iter().filter_map(mapping).collect())
 }
 
-/// Converts an event source mapping from the SDK's type; `None` if its source is not an SQS queue.
+/// Converts an event source mapping from the SDK's type. Returns `None` if the source is not an SQS queue.
 fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mapping> {
     let queue_arn = mapping.event_source_arn.filter(|arn| arn.parse::<QueueArn>().is_ok())?;
     let window = mapping.maximum_batching_window_in_seconds.unwrap_or(0);

@@ -124,7 +124,7 @@ impl SimulatedAws {
         self.until_killed(work).await
     }
 
-    /// Performs `work` as this caller; returns `None` if the hook killed the caller.
+    /// Performs `work` as this caller. Returns `None` if the caller is killed first (see [`Fault::CallerKilled`]).
     pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let killed = Rc::new(Notify::new());
         self.caller.killed.replace(Rc::clone(&killed));
@@ -145,7 +145,8 @@ impl SimulatedAws {
         }
     }
 
-    /// Yields to other callers, and returns the fault to simulate, if any; fails if the caller lacks the permission.
+    /// Begins a call: yields to other callers, and returns the fault to simulate, if any. Fails if the caller is not
+    /// allowed to make the call.
     pub(super) async fn begin(
         &self,
         action: &str,

@@ -12,7 +12,7 @@ use super::calls::yield_now;
 /// The clock that a simulated account uses instead of real time.
 #[async_trait(?Send)]
 pub trait Clock: fmt::Debug {
-    /// The current time in the simulated account, which never goes backwards.
+    /// The current time in the simulated account. It never goes backwards.
     fn now(&self) -> Timestamp;
 
     /// Waits until the clock shows this time.

@@ -12,7 +12,7 @@ const LONGEST: usize = 4_096;
 /// An SSM parameter and its versions.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
-    /// The versions, oldest first; a parameter in an account has at least one.
+    /// The versions, oldest first. Every parameter in an account has at least one.
     pub versions: Vec<ParameterVersion>,
 }
 

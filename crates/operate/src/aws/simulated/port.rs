@@ -129,7 +129,7 @@ fn transient(text: &str) -> EntryFailure {
     EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
 }
 
-/// Removes and returns the entries of the next batch call, whose limit in bytes is that of a single message.
+/// Removes and returns the entries of the next batch call. A batch call has the same size limit as a single message.
 fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
     let mut bytes = 0;
     let mut call = Vec::new();

@@ -52,7 +52,7 @@ impl Sample {
     /// The ARN of the topic that the alarm notifies.
     pub const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:on-call";
 
-    /// Creates a sample of a deployment without attached functions, with the account's clock at `now`.
+    /// Creates a sample without attached functions. The account's clock will show `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { now, is_attached: false, others: BTreeSet::new() }
     }

@@ -133,7 +133,7 @@ impl Side {
     }
 }
 
-/// Returns a legend with an entry for each compared policy; empty if there is only one policy.
+/// Returns a legend with an entry for each compared policy. The legend is empty if there is only one policy.
 pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     let compared = sides.iter().filter(|side| !side.name.is_empty());
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()

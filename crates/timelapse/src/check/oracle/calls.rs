@@ -238,7 +238,7 @@ impl Oracle {
         self.histories.change(copy, |history| history.forget(now));
     }
 
-    /// Records that a move's copy was accepted, but that the handler got no response.
+    /// Records that SQS accepted a move's copy, but the handler got no response.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.histories.excuse(self.message(position).entry);
         self.mark_after(position, After::LostCopy);

@@ -6,7 +6,7 @@ use crate::schedule::moves_of;
 
 const LIMIT: usize = 1_000;
 
-/// Returns a schedule in which each event is retried once, after its wait in `waits`, in seconds.
+/// Returns a schedule in which each event is retried once. `waits` contains the wait of each event, in seconds.
 fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
     let retries_made = RetriesMade { mean: 1.0, min: 1, p5: 1, p95: 1, max: 1 };
     let (dead_lettered, retries) = (Default::default(), Vec::new());

@@ -38,7 +38,7 @@ pub struct Circumstances {
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
 impl Made {
-    /// The number of changes with this name, such as `retry --withdraw`; for `recalled`, the number of messages.
+    /// The number of changes of this kind, such as `retry --withdraw`. For `recalled`, the number of recalled messages.
     pub fn count(&self, what: &str) -> u64 {
         let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         made.get(what).copied().unwrap_or_default()
