@@ -585,7 +585,7 @@ pub struct StackEvent {
     pub reason: Option<String>,
 }
 
-/// The verdict of IAM's policy simulator on a role's permission for an action, regardless of the resource's own policy.
+/// The verdict of IAM's policy simulator on whether a role may perform an action. The resource's own policy is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

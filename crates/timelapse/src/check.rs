@@ -56,7 +56,7 @@ texts! {
     RecallsShorten = "a recall ends no hiding made before a call that Lambda may have accepted, and makes none longer",
     KeptEdits = "a write of the pauses parameter is readable, and loses only what has ended or has no room",
     LastingRequests = "a request lasts until the handler has checked every message that it covers",
-    WorkingCommands = "an operator's command fails only because of a fault or of another operator",
+    WorkingCommands = "an operator's command fails only because of a fault or another operator",
     TrueLog = "the handler's log says of each message whether it waits, and for what",
 }
 

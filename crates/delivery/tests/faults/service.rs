@@ -23,7 +23,7 @@ pub(crate) enum Answer {
     Error(u16, &'static str),
     /// Accepts every entry, and closes the connection instead of responding.
     Lost,
-    /// Accepts no entry, and closes the connection.
+    /// Accepts no entries and closes the connection.
     Closed,
     /// Accepts every entry, and responds with this body and status 200.
     Text(String),

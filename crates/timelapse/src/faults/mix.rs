@@ -42,7 +42,7 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// The faults from which [`Faults::storm`] chooses: one of each list.
+/// The faults from which [`Faults::storm`] chooses: one from each list.
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],

@@ -98,7 +98,7 @@ fn limit_of_the_fast_policies_is_named() {
     }
 }
 
-/// With a capacity of twice the usual rate, it takes 29.7 s to deliver 99 % of the events from a one-minute outage.
+/// If the capacity alone makes a goal of 30 s impossible, it is named as the limit. Twice the usual rate takes 29.7 s.
 #[test]
 fn capacity_is_named_before_the_waits() {
     let slow = candidate(Some(31), 1, 1);

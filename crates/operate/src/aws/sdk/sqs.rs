@@ -68,7 +68,7 @@ fn attribute(value: MessageAttributeValue) -> MessageAttribute {
     }
 }
 
-/// Performs a batch operation on any number of entries, and returns the result of each entry.
+/// Performs a batch operation on any number of entries, and returns the result for each entry.
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,
