@@ -14,7 +14,7 @@ NAME = "comeback.cfn.json"
 # The deploy command in a checkout, with its options in samconfig.toml.
 DEPLOY = "sam deploy "
 
-# The name of the template parameter for the S3 key of each program's zip file.
+# For each program, the template parameter that contains the S3 key of its zip file.
 KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 

@@ -760,7 +760,7 @@ function loaded() {
   }
 }
 
-/** Returns the SQS client for the queue's region, loading the SDK on the first failure. */
+/** Returns the SQS client for the queue's region. The first call also loads the SDK. */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {

@@ -194,9 +194,10 @@ const NUMBERS: usize = 14;
 /// The input to [`decide`], decoded from any bytes: first the numeric fields, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The policy's settings, of which only the numbers, `JITTER` and `ENVELOPE` vary.
+    /// The policy's settings. Only the limits on age and retries, the backoff, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// Start, end (0 for none) and spread period of a pause of every function, in seconds; `None` if nothing is paused.
+    /// A pause of every function: its start, its end (0 if it has no end) and its spread, in seconds. `None` if nothing
+    /// is paused.
     pub pause: Option<(u64, u64, u64)>,
     /// The message, with a numeric id.
     pub record: Record,

@@ -42,7 +42,7 @@ export function handlerFunction(
 /**
  * Returns the path of this package's zip file for an architecture.
  *
- * @throws if there is none
+ * @throws if the package does not contain the file
  */
 export function packaged(architecture: lambda.Architecture, folder = PACKAGED): string {
   const wanted = literal(architecture.name);

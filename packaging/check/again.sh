@@ -9,7 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 git ls-files -z --cached --others --exclude-standard |
     tar --create --ignore-failed-read --null --verbatim-files-from --files-from - --mode=ug=rwX,o=rX |
     tar --extract --same-permissions --directory "$folder"
-# These folders are installed, not built, so the copy of the repository only links to them.
+# These folders contain installed tools and packages instead of sources, so links to them are enough.
 for shared in .tools infra/node_modules; do ln -s "$PWD/$shared" "$folder/$shared"; done
 (cd "$folder" && packaging/release.sh build)
 diff dist/SHA256SUMS "$folder/dist/SHA256SUMS" || {

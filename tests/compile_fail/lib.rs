@@ -1,3 +1,3 @@
-//! Tests that misuse of `comeback-backoff`, above all of `ladder!`, does not compile.
+//! Checks that misuse of `comeback-backoff`, above all of `ladder!`, does not compile.
 //!
-//! The tests have their own package with few dependencies, because `trybuild` builds these a second time.
+//! The tests have their own package with few dependencies, because `trybuild` builds the dependencies a second time.

@@ -73,7 +73,7 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            # A command that takes a function also takes the handler. The page lists that call for a function.
+            # A command that takes a function also takes the handler, but the page may name only a function.
             return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"

@@ -103,7 +103,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
         if location == "body" or member not in shape.members:
             parameters[member] = value
         elif shape.members[member].type_name == "list":
-            # In a query string, a list's name is repeated for each of its elements.
+            # In a query string, a list parameter occurs once for each element.
             parameters.setdefault(member, []).append(typed(shape.members[member].member, value))
         else:
             parameters[member] = typed(shape.members[member], value)

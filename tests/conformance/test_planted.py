@@ -64,7 +64,8 @@ VALID = {
     },
 }
 
-# Cases: an operation, the path to one of its parameters, a value for it (None to remove it), and the message.
+# Cases: an operation, the path to one of its parameters, the parameter's new value (None to remove it), and part of the
+# expected message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),
     ("sqs:SendMessageBatch", "Entries", [ENTRY] * 2, "the ids of a batch repeat"),

@@ -20,7 +20,8 @@ CLIENTS = Path(__file__).resolve().parents[2] / "clients"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}, "messageAttributes": {}, "eventSourceARN": QUEUE}
 
-# Each program prints the time to create a consumer, and to handle a success, a first failure and a second failure.
+# Each program measures how long it takes to create a consumer and to handle a success, a first failure and a second
+# failure.
 PYTHON = """
 import sys, time
 from types import SimpleNamespace

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Chromium's command-line flags. Several of them prevent requests and log messages that do not come from the page.
+/// Chromium's command-line flags. Several of them suppress Chromium's own requests and log messages.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";

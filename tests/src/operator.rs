@@ -150,7 +150,7 @@ impl Ran {
 /// Members of every JSON object that a command on a deployment prints.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// Returns the members of the JSON object that a command prints, from the tables in `docs/json.md`.
+/// Returns the members that `docs/json.md` lists for a command's JSON output.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =

@@ -10,7 +10,7 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Creates a Python function that logs each event to `/aws/lambda/{name}` (`tests/targets/plain_target.py`).
+/// Creates the Python function `tests/targets/plain_target.py`, which logs each event to `/aws/lambda/{name}`.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
 }
@@ -83,8 +83,7 @@ impl Consumer {
     }
 }
 
-/// Creates a function that receives messages directly from an SQS queue, with a role that has the policy
-/// `permissions`.
+/// Creates a function that receives messages directly from an SQS queue. Its role has the policy `permissions`.
 pub async fn consumer_target(
     ministack: &MiniStack,
     name: &str,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lock-tools`: for each NAME.in, writes tests/tools/NAME.txt, which pins all its dependencies with hashes.
+# `make lock-tools`: for each NAME.in, writes tests/tools/NAME.txt, which pins all dependencies of NAME.in with hashes.
 set -euo pipefail
 for tools in tests/tools/*.in; do
     uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

@@ -298,7 +298,8 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
 # would hang.
 app._port_is_bindable = lambda host, port: False
 
-# MiniStack's web server ends an HTTP/2 connection, with all requests in progress, after a thousand requests.
+# By default, MiniStack's web server closes an HTTP/2 connection after a thousand requests, even if some of them are
+# still in progress.
 from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9

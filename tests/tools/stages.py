@@ -25,13 +25,13 @@ CARGO_TEST = [WITH, "clippy", "--", "cargo", "test", "--workspace", "--all-featu
 RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 # Test programs that a plain `cargo test` skips (`test = false`): they need servers, a browser, Node.js or tools.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
-# This test program takes as long as all the other programs that start servers together.
+# This test program alone takes as long as all the programs in SERVERS.
 STACK = "--test=stack"
 TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
-# The maximum number of lines printed for each failed stage. CI shows only the end of a failed run's output, which
-# should cover every failed stage.
+# The maximum number of lines printed for each failed stage. CI shows only the end of the output, so long lists could
+# hide the first failed stages.
 MOST_LINES = 30
 
 

@@ -68,7 +68,7 @@ install() {
     case $1 in
     chromium) command -v chromium >/dev/null || debian chromium fonts-dejavu-core ;;
     faketime) command -v faketime >/dev/null || debian faketime ;;
-    # cargo-about is optimized, because comparing each licence with all known licences would otherwise be slow.
+    # cargo-about compares each licence with all known licences, which would be slow without optimization.
     about) CARGO_PROFILE_RELEASE_LTO=off cargo_program about cargo-about@0.9.3 --features cli ;;
     # The next two programs are not optimized, because optimizing them takes more time than it saves.
     cyclonedx) CARGO_PROFILE_DEV_DEBUG=false cargo_program cyclonedx cargo-cyclonedx@0.5.9 --debug ;;

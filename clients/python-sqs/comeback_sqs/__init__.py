@@ -262,7 +262,7 @@ class _Message:
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # True if the record was processed successfully, or the dead-letter queue accepted the message.
         self.settled = False
-        # The time at which the message becomes visible again; 0 means immediately, None the queue's own timeout.
+        # When the message becomes visible again. 0 means immediately, and None means after the queue's own timeout.
         self.due: float | None = None
         # True if SQS has hidden or deleted the message.
         self.applied = False

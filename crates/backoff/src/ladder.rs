@@ -67,7 +67,7 @@ macro_rules! ladder {
             /// The sum of all rungs, which is the longest total wait.
             $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
 
-            /// Returns the first rung, where no wait has happened yet.
+            /// Returns the first rung, before any wait.
             $vis fn start() -> Self {
                 Self(::core::time::Duration::ZERO)
             }
@@ -98,7 +98,7 @@ macro_rules! ladder {
     (@climb $vis:vis $name:ident $at:expr; $rung:tt $(, $above:tt)*) => {
         #[allow(dead_code)]
         impl $name<{ $at }> {
-            /// Returns the wait before the next call, and the next rung.
+            /// Returns the wait before the next call, together with the next rung.
             $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
                 let wait = ::core::time::Duration::from_millis($name::<0>::MILLIS[$at]);
                 (wait, $name(self.0 + wait))

@@ -1,4 +1,4 @@
-//! Tests the waits of a ladder's rungs.
+//! Tests of the macro `ladder!`.
 
 use std::time::Duration;
 

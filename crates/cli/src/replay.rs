@@ -156,7 +156,7 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// The decisions, one per message. Messages that lack an attribute that SQS always writes come last.
+    /// The decisions, one per message. Incomplete messages come last.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,

@@ -105,7 +105,7 @@ fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// Prints a long list without wrapping rows, so that a key can be copied whole. To save memory, generates the rows
+/// Prints a long list without wrapping rows, so that a key can be copied whole. To save memory, the rows are generated
 /// twice: first to measure the columns, and then to print.
 fn rows<E>(
     heads: &[&str],

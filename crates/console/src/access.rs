@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 
 use crate::response::{html, refused};
 
-/// Path of the request that exchanges the one-time code in its query for a session cookie.
+/// Path of the request that exchanges a one-time code for a session cookie. The code is in the URL's query.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
 /// Maximum number of sessions. A further sign-in ends the oldest.

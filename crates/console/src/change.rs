@@ -64,7 +64,7 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// The flag with this name, as in `--name=value`. The flag is omitted if the field is empty.
     Flag(&'static str),
-    /// The flag with this name, which may be repeated.
+    /// The flag with this name, once for each value of the field.
     Each(&'static str),
     /// A function's name as a positional argument, or `--all` if the field's value is `*`.
     FunctionOrAll,

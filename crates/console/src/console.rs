@@ -249,7 +249,7 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
     Err(Failure::could_not("this program was built without the AWS SDK, and has only the demonstration"))
 }
 
-/// Maximum number of cached traces, and of cached diagnoses.
+/// Maximum number of values in a cache of traces or diagnoses.
 const KEPT: usize = 32;
 
 /// Returns the cached value for a key, or adds an empty value if the key is new. A full cache is cleared first.

@@ -127,7 +127,7 @@ pub(super) struct Bar {
     pub(super) can_be_slower: bool,
     pub(super) stands: bool,
     pub(super) functions: Vec<DemoFunction>,
-    /// Path that the bar's buttons return to.
+    /// Path of the page that the browser shows after a press of one of the bar's buttons.
     pub(super) back: String,
 }
 

@@ -1,4 +1,4 @@
-//! Caches for data read from the account, shared by all tabs.
+//! Caches for data read from the account. All tabs share them.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -39,7 +39,7 @@ impl<T> Clone for Read<T> {
     }
 }
 
-/// A cached value that all tabs share, read again from the account when it is not fresh.
+/// A cached value that all tabs share. It is read from the account again once it is no longer fresh.
 pub(super) struct Fresh<T> {
     // Locked during a read, so that other tabs wait for the same read.
     last: Mutex<Option<Read<T>>>,

@@ -101,7 +101,7 @@ impl Input {
 struct LabPage {
     frame: Frame,
     tab: String,
-    /// The label and path of a button for each typical outage, and true if the page currently shows that outage.
+    /// For each typical outage: the label and the path of its button, and true if the page currently shows the outage.
     presets: Vec<(&'static str, String, bool)>,
     main: Vec<Input>,
     groups: [(&'static str, Vec<Input>); 3],

@@ -54,7 +54,7 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something, which a read-only console refuses.
+/// A POST route for a form that may change something. A read-only console refuses it.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,

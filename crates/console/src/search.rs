@@ -1,4 +1,4 @@
-//! The search in the header of every page: finds a key, request id, function or error.
+//! The search in the header of every page, which finds keys, request ids, functions and errors.
 
 use axum::Router;
 use axum::response::Response;
@@ -37,7 +37,7 @@ pub(super) enum Searched {
     Unknown,
 }
 
-/// Returns what a search text stands for: a function, an error type in any letter case, or a waiting event's key.
+/// Returns what a search text stands for: a function, an error type (ignoring case), or a waiting event's key.
 pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     if text.contains('*') {
         return Searched::Error(text.to_owned());

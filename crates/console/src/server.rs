@@ -35,7 +35,7 @@ use comeback_operate::clock::now;
 pub(super) const CONNECTIONS: usize = 32;
 /// Longest wait for a request's headers.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest pause while a request's body is being received.
+/// Longest time without data while a request's body is being received.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// Longest time for one request and its response; searching a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);

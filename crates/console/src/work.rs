@@ -48,7 +48,8 @@ impl Question {
 pub(super) struct PageScreen {
     layout: RefCell<Layout>,
     progress: Cell<Option<Progress>>,
-    /// Digest of the question to which the operator has answered yes; `None` once that answer has been used.
+    /// Digest of the question to which the operator has answered yes. An answer counts only once: after it
+    /// has been used, the digest is `None`.
     agreed: RefCell<Option<String>>,
     /// True if the operator has not confirmed the current plan, so nothing was changed.
     is_plan_new: Cell<bool>,

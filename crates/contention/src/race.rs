@@ -110,7 +110,7 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// Returns the time in ms when a client's write reaches the server, two hops after the client's read did.
+/// Returns the time, in ms, at which a client's write reaches the server, two hops after the client's read did.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)
 }

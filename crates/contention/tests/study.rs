@@ -85,7 +85,7 @@ fn writes_equal_the_first_run() {
     assert_eq!(writes.iter().filter(|write| write.accepted).count(), 40);
 }
 
-/// Returns the average number of other calls within 5 ms of a call, after the first two seconds.
+/// Returns the average number of other calls within 5 ms of a call. Ignores the first two seconds.
 fn crowding(strategy: Strategy) -> f64 {
     let late: Vec<f64> = writes(100, strategy, 3)
         .expect("a valid study")

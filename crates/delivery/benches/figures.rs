@@ -1,4 +1,4 @@
-//! Measures a delivery's calls under throttling, and its memory.
+//! Measures how many calls a delivery makes under throttling, and how much memory it uses.
 //!
 //! Run with `cargo bench -p comeback-delivery --bench figures`. Times are on tokio's paused clock; memory is the peak
 //! (`VmHWM`) of a separate process.

@@ -1,4 +1,4 @@
-//! The board: the state of a delivery's entries, and the decision to send, retry or hand back each of them.
+//! The board keeps the state of a delivery's entries, and decides whether to send, retry or hand back each entry.
 
 mod answers;
 
@@ -58,7 +58,7 @@ struct Track<E> {
 enum Place {
     /// The entry may be sent, or is waiting for the entries before it in its lane.
     Here,
-    /// The entry's call was refused. The entry will be sent again with half of that call.
+    /// The entry's call was refused. The entry will be sent again in a call with half of the entries.
     InHalf,
     /// The entry is part of a call that is in flight.
     Away,
@@ -183,7 +183,7 @@ impl<E, R> Board<E, R> {
 
 /// Methods that choose the entries for the next call.
 impl<E, R> Board<E, R> {
-    /// Chooses the next batch from the ready entries, in the order of the input, up to the first that does not fit.
+    /// Chooses the next batch: ready entries in the order of the input, until one does not fit.
     fn pack(&mut self, most: usize) -> Vec<usize> {
         // If only a few more entries are ready, they go in this call too, which saves a separate call.
         let with_rest = most.saturating_add(most / 8);
@@ -249,7 +249,7 @@ impl<E, R> Board<E, R> {
         self.leave_all(|_| true, EntryError::Stopped);
     }
 
-    /// Gives up on every entry without an outcome when the delivery's future is dropped.
+    /// Gives up on every entry that has no outcome yet. Called when the batcher's future is dropped.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_| true, EntryError::Interrupted);
     }

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
 
-/// Gap between calls, in seconds, after the first throttled call; shorter in proportion if only part of the call was
-/// throttled.
+/// Gap between calls, in seconds, after the first throttled call. If only part of the call was throttled, the gap is
+/// shorter in proportion.
 const FIRST: f64 = 0.1;
 /// The longest gap between calls, in seconds.
 const LONGEST: f64 = 5.0;
@@ -96,7 +96,7 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds between the starts of two successive calls; 0 if the calls are not spaced.
     gap: f64,
-    /// Seconds per entry that the service allows, as estimated after a throttled call; `None` without an estimate.
+    /// Estimate of the seconds per entry that the service allows. `None` if no throttled call has led to an estimate.
     known: Option<f64>,
     /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
     /// since then.
@@ -105,8 +105,7 @@ pub(crate) struct Pace {
     nothing: u32,
     /// True if the next call begins after half of `gap`.
     is_hasty: bool,
-    /// Number of times that the rate has fallen. Responses to calls that began before the last fall do not change the
-    /// pace.
+    /// Number of times that the rate was reduced. Responses to calls that began before the last reduction are ignored.
     round: u64,
     /// Remaining part of the pause that the service requested.
     pause: Duration,

@@ -26,9 +26,9 @@ pub const SQS_RECEIPTS: Limits = Limits { entries: 10, bytes: usize::MAX, entry_
 /// are binary units).
 pub const DYNAMODB: Limits = Limits { entries: 25, bytes: 16 * MIB, entry_bytes: 400 * KIB };
 
-/// Limits for `PutRecords`. Sizes include partition keys, and the data before base64 encoding. Source: Kinesis Data
-/// Streams API Reference (500 records, 10 MiB in all, 10 MiB per record). A stream accepts 1 MiB per record until its
-/// own maximum is raised. Former limits: 5 MiB in all, 1 MiB per record.
+/// Limits for `PutRecords`. Sizes are those of the partition keys and of the data before base64 encoding. Source:
+/// Kinesis Data Streams API Reference (500 records, 10 MiB in all, 10 MiB per record). A stream accepts 1 MiB per
+/// record until its own maximum is raised. Former limits: 5 MiB in all, 1 MiB per record.
 pub const KINESIS: Limits = Limits { entries: 500, bytes: 10 * MIB, entry_bytes: 10 * MIB };
 
 /// Limits for `PutRecordBatch`. Sizes are those of the data before base64 encoding. Source: Firehose API Reference (500

@@ -35,7 +35,7 @@ pub trait Operation {
     ///
     /// # Errors
     ///
-    /// Fails with the reason if the service is certain to refuse the entry, or a whole call that contains it.
+    /// Fails with the reason if the service would certainly refuse the entry, or every call that contains it.
     fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
         Ok(())
     }

@@ -141,7 +141,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// Returns the maximum number of entries without an outcome in a stream or batcher.
+    /// Returns the maximum number of entries in a stream or batcher that have no outcome yet.
     pub(crate) fn window(&self) -> usize {
         self.operation.limits().entries.saturating_mul(self.concurrency).saturating_mul(2)
     }

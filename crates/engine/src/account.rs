@@ -72,7 +72,7 @@ pub trait Account {
         payload: String,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
-    /// Sends messages to the dead-letter queue. Returns one result per message, in order; a message without a
+    /// Sends messages to the dead-letter queue. Returns the results in the order of the messages. A message without a
     /// result counts as not sent.
     fn send_dead_letters(
         &self,
@@ -304,7 +304,7 @@ impl<A: Account> BatchAccount<'_, A> {
     }
 
     /// Awaits `call` unless the deadline has passed, and catches any panic in it. A future does nothing until it is
-    /// polled, so the account is not called at all after the deadline.
+    /// polled, so no call is made after the deadline.
     async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
         if (self.past_deadline)() {
             return Err(NoAnswer::NotStarted);

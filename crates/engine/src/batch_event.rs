@@ -135,7 +135,7 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message has an id; otherwise, the handler must not process any message in the batch.
+    /// Checks that every message has an id. If a message has none, the handler must not process the batch at all.
     ///
     /// # Errors
     ///

@@ -112,7 +112,7 @@ pub enum Action<'a> {
         visibility_timeout: Duration,
         /// The rule or request that set the due time.
         due_by: DueBy,
-        /// The retry request that made the retry due earlier; `None` if no request did.
+        /// The retry request, if any, that made the retry due earlier.
         early: Option<Early>,
     },
     /// Hide the message because its function is paused, although its retry is due.
@@ -139,7 +139,7 @@ pub enum Action<'a> {
 }
 
 impl Action<'_> {
-    /// When the retry is due; `None` if the event is dead-lettered.
+    /// The time when the retry is due; `None` if the event is dead-lettered.
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Defer { due, .. } | Self::Hold { due, .. } | Self::Reinvoke { due, .. } => Some(*due),
@@ -347,7 +347,7 @@ impl<'r> Case<'_, 'r> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// Shortens a wait that begins at `start`, so that a last retry fits before `end` (rule 6 above). Returns `None`
+    /// Shortens a wait that begins at `start`, so that one more retry fits before `end` (rule 6 above). Returns `None`
     /// if the shortened wait would be too short.
     pub(crate) fn cut(&self, wait: Duration, start: Timestamp, end: Timestamp) -> Option<Duration> {
         let longest = self.longest(start, end);
@@ -484,7 +484,7 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// Returns a warning that an earlier re-invocation may have succeeded, or nothing before the third receive.
+/// Returns a warning that an earlier re-invocation may have succeeded. Before the third receive, the warning is empty.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

@@ -62,8 +62,8 @@ impl Environment {
         &self.policies
     }
 
-    /// The pauses that the environment last read. `None` until a read succeeds. Empty if the environment is not set
-    /// to read pauses.
+    /// The pauses that the environment last read. `None` until a read succeeds. Empty if the environment never reads
+    /// pauses.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }
@@ -203,8 +203,8 @@ impl Environment {
         }
     }
 
-    /// Returns the visibility timeout to set before a re-invocation or move, in case that call succeeds without a
-    /// response. It usually ends one to two hours after the batch.
+    /// Returns the visibility timeout to set before a re-invocation or move, because that call may succeed even if no
+    /// response arrives. The timeout usually ends one to two hours after the batch.
     fn guard(&self, message: &BatchMessage<'_>, now: Timestamp) -> Duration {
         let (record, case) = (message.record, self.case(message, now));
         isolated(|| guard(record, case.as_ref())).unwrap_or_else(|_| guard(record, None))
@@ -320,7 +320,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// If there is not enough room to hide all waiting messages, selects the messages that are cheapest to move.
+/// If there is not enough room to hide all the waiting messages, selects those that are cheapest to move.
 fn choose_moves(messages: &mut [BatchMessage<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 /// an operator.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Maximum number of characters of a string that are logged, because CloudWatch drops lines that are too long.
+/// Maximum length of a logged string, in characters. CloudWatch would drop a line that is too long.
 const LONGEST_LOGGED: usize = 512;
 
 /// Returns the part of a string that is logged: its first 512 characters. Event keys are compared by this part only.
@@ -34,7 +34,7 @@ pub struct FailedEvent<'a> {
     pub function_arn: Cow<'a, str>,
     /// The number of the next retry, starting at 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds, as in envelopes.
+    /// When the event first failed, in whole seconds.
     pub first_failure: Timestamp,
     /// The event's key, which is the same on every retry.
     pub origin_request_id: String,
@@ -73,7 +73,7 @@ impl<'a> FailedEvent<'a> {
         }
     }
 
-    /// Drops the directive if the policy of the event's function has `DIRECTIVES` off.
+    /// Drops the directive if `DIRECTIVES` is off in the policy for the event's function.
     pub fn under(self, policies: &Policies) -> Self {
         let obeys = policies.of(&self.function_arn).settings().directives;
         Self { directive: self.directive.filter(|_| obeys), ..self }

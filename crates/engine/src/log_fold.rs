@@ -49,7 +49,7 @@ pub struct WaitingMessage {
     pub at: Timestamp,
     /// The visibility timeout or delay that the handler set for the message, in seconds.
     delay: u32,
-    /// The ids for making the message visible early; `None` if they are not logged or not kept.
+    /// The ids needed to make the message visible early; `None` if they are not logged or not kept.
     pub handle: Option<Box<Handle>>,
 }
 
@@ -87,7 +87,7 @@ pub enum WaitsFor {
 /// A group of messages with the same function and error. All combinations beyond the first 1,000 share one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
-    /// The ARN of the function; `None` for the shared group.
+    /// The ARN of the function; `None` if the group combines several functions.
     pub target: Option<String>,
     /// The `errorType` of the failed invocation; `None` if it is unknown, or if the group combines several errors.
     pub error_type: Option<String>,

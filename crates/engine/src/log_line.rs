@@ -69,8 +69,8 @@ pub struct LoggedEvent<'a> {
     /// When the event first failed.
     #[serde(serialize_with = "to_the_second")]
     pub first_failure: Timestamp,
-    /// The request id of the invocation that failed before this retry; `None` if the invocation record does not have
-    /// this id.
+    /// The request id of the invocation that failed before this retry; `None` if the invocation record does not
+    /// contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Cow<'a, str>>,
     /// The `errorType` of the failed invocation; `None` if it is unknown.

@@ -22,7 +22,7 @@ pub(crate) struct BatchMessage<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// A guard hides a message before its re-invocation or move, so that a crash does not repeat that step soon.
+/// A guard hides a message before its re-invocation or move, so that the step is not repeated soon after a crash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,

@@ -138,7 +138,7 @@ pub enum Cause {
     Unanswered,
     /// The event's dead-letter could not be sent.
     DeadLetterNotSent,
-    /// The pauses could not be read, so the event's function may be paused.
+    /// The pauses could not be read, so the event's function might be paused.
     PausesUnknown,
     /// `TARGET_FUNCTIONS` is empty, so no function may be re-invoked yet.
     Unattached,
@@ -159,7 +159,7 @@ pub enum DueBy {
     Policy,
     /// A `RetryAfter` error that the function returned.
     RetryAfter,
-    /// The end of a pause.
+    /// The due time was set by the end of a pause.
     Pause,
     /// An operator's [retry request](crate::Request).
     RetryNow,
@@ -237,13 +237,13 @@ impl Outcome<'_> {
         }
     }
 
-    /// The message's visibility timeout; `None` if the message is not hidden.
+    /// The message's visibility timeout, or `None` if the message is not hidden.
     pub fn visibility_timeout(&self) -> Option<Duration> {
         let is_hidden = matches!(self.location, Location::Hidden | Location::Guarded);
         self.what.delay().filter(|_| is_hidden)
     }
 
-    /// The delay of the copy that replaces the message; `None` if the message was not moved.
+    /// The delay of the copy that replaces the message, or `None` if the message was not moved.
     pub fn delay(&self) -> Option<Duration> {
         self.what.delay().filter(|_| self.location == Location::Moved)
     }
@@ -308,7 +308,7 @@ impl What {
         }
     }
 
-    /// Returns false if the message is kept for a reason that has nothing to do with its event.
+    /// Returns true if the outcome names the message's event, and false if the message is kept for an unrelated reason.
     pub(crate) const fn names_its_event(&self) -> bool {
         !matches!(self, Self::Keep { cause: Cause::WaitGoesOn | Cause::Unattached, .. })
     }

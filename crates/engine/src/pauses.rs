@@ -45,7 +45,7 @@ pub struct Pause {
     pub from: Timestamp,
     /// When the pause ends, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
-    /// The period after the pause in which its events are retried at random times: whole seconds, at most
+    /// The time over which the held events are retried, at random times, after the pause ends: whole seconds, at most
     /// [`LONGEST_SPREAD`].
     pub spread: Duration,
     /// The operator who opened the pause; kept only until the pause ends.
@@ -69,7 +69,7 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// Returns the document with this request added, its time rounded up to a whole second.
+    /// Returns the document with this request added. The request's time is rounded up to a whole second.
     #[must_use]
     pub fn with_request(&self, request: &Request) -> Self {
         let mut document = self.clone();
@@ -127,14 +127,14 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Returns a random time within `spread` of the end of the pause; `None` if the pause has no end.
+    /// Returns a random time between the end of the pause and `spread` later; `None` if the pause has no end.
     ///
     /// `first_id` is the id that the message had when it was first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
 
-    /// Returns a copy of the pause with this end, and with this spread cut to whole seconds.
+    /// Returns a copy of the pause with this end, and with this spread rounded down to whole seconds.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());

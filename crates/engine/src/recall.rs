@@ -42,7 +42,7 @@ pub enum Recall<'p> {
 pub enum Written {
     /// A request to retry or cancel waiting events.
     Request(Request),
-    /// The end of a pause: the paused functions, and when it ended.
+    /// The end of a pause: the paused functions, and the time when the pause ended.
     Resume(PauseTarget, Timestamp),
 }
 

@@ -45,8 +45,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub first_failure: Option<Timestamp>,
     /// When the event was dead-lettered: the earlier of the message's `dead_lettered_at` and its send time.
     pub dead_lettered_at: Timestamp,
-    /// The event's `origin_request_id`, or the request id of the failed invocation if that is missing. If both are
-    /// missing, this is SQS's id for the event's first message.
+    /// The event's `origin_request_id` or, without one, the request id of the failed invocation. If both are missing,
+    /// this is SQS's id for the event's first message.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,

@@ -112,7 +112,7 @@ const LONGEST_ID: usize = 100;
 /// Maximum wait after an `Invoke` call without a response.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// Data about the original message that a moved message is a copy of.
+/// Data about the original of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// SQS's id for the original message, which the moved message is a copy of.
@@ -125,7 +125,7 @@ pub struct Moved {
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,
-    /// The earliest time at which the handler may re-invoke the event, or `None` if the event is only waiting for its
+    /// The earliest time at which the handler may re-invoke the target, or `None` if the event is only waiting for its
     /// backoff.
     pub not_before: Option<Timestamp>,
 }

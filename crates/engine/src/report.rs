@@ -17,7 +17,7 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The number of messages that were moved, and the number that could not be moved.
     pub moves: Moves,
-    /// The first failure to hide a message before its event was re-invoked; `None` if every such message was hidden.
+    /// The first failure to hide a message before its target was re-invoked; `None` if every such message was hidden.
     pub unguarded: Option<CallFailure>,
     /// The error from counting the messages in flight; `None` if no count failed.
     pub count_failure: Option<CallFailure>,

@@ -61,7 +61,7 @@ pub struct Request {
     pub errors: Vec<String>,
     /// Keys of the events that the request applies to, at most [`MOST_KEYS`]. Without keys, it applies to every event.
     ///
-    /// A key is an `origin_request_id`, cut to the 512 characters that the log shows.
+    /// A key is an `origin_request_id`, truncated to 512 characters as in the log.
     pub keys: Vec<String>,
     /// The operator who made the request; `None` if the request does not name one.
     pub by: Option<String>,

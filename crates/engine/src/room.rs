@@ -48,7 +48,7 @@ impl Room {
         Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// Returns the room for another queue, whose messages have not been counted yet.
+    /// Returns the room for a queue whose messages have not been counted yet. The settings stay the same.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, counted: None, ..self.clone() }
     }
@@ -64,13 +64,13 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Returns true if the messages in flight have not been counted yet, and a count could give the environment some
+    /// Returns true if the messages in flight have not been counted yet and a count could give the environment some
     /// room.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Returns true if little room is left, and the last count of the messages in flight is no longer recent.
+    /// Returns true if the environment has little room left and may now count the messages in flight.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
         self.share_of(0) > 0 && self.left < LOW && may_count

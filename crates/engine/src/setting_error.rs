@@ -52,7 +52,7 @@ pub enum SettingError {
     /// An entry in `BACKOFFS` is shorter than the entry before it.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
-        /// The longer, earlier entry in `BACKOFFS`, in seconds.
+        /// The length of the earlier entry in `BACKOFFS`, in seconds.
         from: u64,
         /// The shorter, later entry in `BACKOFFS`, in seconds.
         to: u64,

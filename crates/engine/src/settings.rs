@@ -15,8 +15,8 @@ use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
 /// Range of `MAX_RETRIES`. The maximum limits the cost of one chain of retries.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
-/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. The maximum is 30 s below SQS's limit of 12 hours, because SQS
-/// counts the limit from the receive, which was some time before the call.
+/// Range of `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. The maximum is 30 s below SQS's limit of 12 hours. SQS counts
+/// its limit from the receive, and the handler's call reaches SQS some time later.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
 /// Range of a numeric `HIDE_UP_TO`. [`Room`](crate::Room) derives the maximum from SQS's limit on messages in flight.

@@ -63,7 +63,7 @@ impl Timestamp {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the time that is `duration` earlier, or the epoch if that time would be before it.
+    /// Returns this time minus `duration`, or the epoch if the result would be earlier.
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An error that fails the invocation and sets the time of the next retry.
 ///
-/// The retry handler adds up to a tenth of the wait as jitter. The retry is due earlier if it would otherwise exceed
-/// `MAX_AGE`. A wait of zero or a time in the past is ignored.
+/// The retry handler adds up to a tenth of the wait as jitter. The retry is due earlier if the event would otherwise
+/// exceed `MAX_AGE`. A wait of zero or a time in the past is ignored.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -151,7 +151,7 @@ mod with_lambda_runtime {
     /// Converts a boxed error into the error that the runtime reports.
     ///
     /// A [`RetryAfter`] or [`NonRetryable`] among its causes is reported under its own name. Any other error keeps
-    /// the name that the runtime gives it, and its message includes those of its causes.
+    /// the name that the runtime gives it, and the messages of its causes are added to its own.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -312,7 +312,7 @@ mod diagnostic_tests {
         }
     }
 
-    /// An error that delegates to its inner error, like a transparent error of thiserror or a boxed error of anyhow.
+    /// An error that delegates to its inner error, like a transparent thiserror error or a boxed anyhow error.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 

@@ -64,7 +64,7 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// Parses the value of an optional key; `None` if it is absent or `null`.
+/// Parses the value of an optional key. Returns `None` if the key is absent or its value is `null`.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,

@@ -91,7 +91,7 @@ fn raw(text: impl Into<String>) -> Box<RawValue> {
     RawValue::from_string(text.into()).expect("the test gives valid JSON")
 }
 
-/// Generates any JSON value, often with the keys and values of an envelope, at any depth.
+/// Generates a JSON value of any type, which often contains the keys and values of an envelope.
 fn value() -> BoxedStrategy<String> {
     scalar()
         .prop_recursive(4, 32, 5, |inner| {

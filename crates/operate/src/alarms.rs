@@ -54,7 +54,7 @@ pub enum Watched {
 }
 
 impl Alarm {
-    /// Reads all alarms for a deployment.
+    /// Reads all the alarms for a deployment.
     ///
     /// # Errors
     ///

@@ -96,8 +96,8 @@ pub trait Aws: fmt::Debug {
     /// `lambda:InvokeFunction`: invokes a function asynchronously, and returns the request id.
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<String, Failure>;
 
-    /// `lambda:GetAccountSettings`: reads the account's limits on concurrent invocations; `None` if Lambda returns
-    /// none.
+    /// `lambda:GetAccountSettings`: reads the account's limits on concurrent invocations. Returns `None` if Lambda
+    /// returns no limits.
     async fn executions(&self) -> Result<Option<Executions>, Failure>;
 
     /// `sqs:GetQueueUrl`: returns a queue's URL, or `None` if the queue does not exist.
@@ -213,8 +213,8 @@ pub trait Aws: fmt::Debug {
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// A callback for each pause that SQS requests (`Retry-After`) in a batch call. Its arguments are the length of the
-/// pause and the reason.
+/// A callback for each pause that SQS requests (`Retry-After`) in response to a batch call. Its arguments are the
+/// length of the pause and the reason.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
@@ -224,7 +224,7 @@ pub struct Function {
     pub configuration: Configuration,
     /// The function's tags; its versions and aliases have none of their own.
     pub tags: BTreeMap<String, String>,
-    /// The reason why Lambda did not return the tags; `None` if it did.
+    /// The reason why Lambda did not return the tags, or `None` if Lambda returned them.
     pub tags_error: Option<String>,
     /// The function's reserved concurrency; `None` if none is reserved.
     pub reserved_concurrency: Option<u32>,
@@ -288,7 +288,7 @@ pub struct InvokeSettings {
     pub retries: Option<i32>,
     /// `MaximumEventAgeInSeconds`; Lambda's default is 21,600.
     pub event_age: Option<i32>,
-    /// The ARN of the on-failure destination, such as a queue; by default, there is none.
+    /// The ARN of the on-failure destination, such as a queue. By default, a function has no destination.
     pub on_failure: Option<String>,
     /// The ARN of the on-success destination; by default, there is none.
     pub on_success: Option<String>,
@@ -404,7 +404,7 @@ pub struct EntryFailure {
 /// A result for each entry of a batch call, in the order of the entries.
 pub type EntryResults = Vec<Result<(), EntryFailure>>;
 
-/// The kinds of failure for an entry in a batch call.
+/// Reasons why an entry in a batch call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
     /// The caller lacks the permission, so every other entry fails too.
@@ -472,7 +472,7 @@ pub struct LogEvent {
 pub struct LogGroup {
     /// The group's retention period; `None` means that log lines are kept forever.
     pub retention: Option<Duration>,
-    /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`; `None` if CloudWatch returned none.
+    /// The group's class, such as `STANDARD` or `INFREQUENT_ACCESS`. `None` if CloudWatch did not return the class.
     pub class: Option<String>,
 }
 
@@ -600,7 +600,7 @@ pub enum Verdict {
 /// A KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The key's ARN; `None` if KMS returned none.
+    /// The key's ARN, or `None` if KMS did not return it.
     pub arn: Option<String>,
     /// True if AWS manages the key for one of its services. Users of that service need no permission for the key.
     pub is_managed_by_aws: bool,

@@ -76,7 +76,7 @@ pub enum Stopped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
-    /// The handler dead-letters each event as `target_not_allowed` when it next receives it, even during a pause.
+    /// The handler dead-letters each event as `target_not_allowed` at the event's next receive, even during a pause.
     DeadLettered,
     /// The handler keeps the events and never retries them, because the allow-list is empty.
     Kept,
@@ -277,7 +277,7 @@ impl Deployment {
         FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
     }
 
-    /// The name of the SSM parameter that holds the pauses; `None` if the handler reads no pauses.
+    /// The name of the SSM parameter that holds the pauses; `None` if the handler does not read pauses.
     pub fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }

@@ -133,7 +133,7 @@ pub struct Target {
     pub runtime: Option<String>,
     /// The function's timeout.
     pub timeout: Duration,
-    /// The settings for asynchronous invocations by qualifier (`None` for the unqualified function).
+    /// The settings for asynchronous invocations, keyed by qualifier (`None` for the unqualified function).
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// The reason why Comeback cannot retry this kind of function, and what to do instead.
     pub unfit: Option<&'static str>,

@@ -76,7 +76,7 @@ pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 /// The interval between checks for the end of an update.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// The number of checks in a row that may find no sign of the update.
+/// The maximum number of consecutive checks that find no sign of the update.
 const CHECKS_UNSEEN: usize = 30;
 
 /// Reads the allow-list, edits it, and waits until the edit has taken effect.

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. The work checks it between calls to AWS.
+/// An operator's signal to stop long-running work. It is checked between calls to AWS.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 

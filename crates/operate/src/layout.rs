@@ -95,7 +95,7 @@ impl Fact {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
-    /// Returns the lines of text beside this fact's title. The first line starts with `count`, if there is one.
+    /// Returns the lines of text beside this fact's title. If the fact has a count, the first line starts with it.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
         if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {

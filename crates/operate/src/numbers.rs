@@ -52,7 +52,7 @@ pub fn read_number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number such as 3 or 0.5".into())
 }
 
-/// Parses a rate such as `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, into events per second.
+/// Parses a rate such as `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, and returns it in events per second.
 pub fn read_rate(text: &str) -> Result<f64, String> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);

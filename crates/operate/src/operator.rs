@@ -44,7 +44,7 @@ impl fmt::Display for Which {
 }
 
 impl Operator {
-    /// An operator without a progress display or a way to interrupt, as in a deploy pipeline.
+    /// An operator who can neither interrupt the work nor follow its progress, as in a deploy pipeline.
     pub fn new(account: Account, which: Which) -> Self {
         Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
     }

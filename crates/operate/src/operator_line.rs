@@ -1,4 +1,4 @@
-//! The log line that records a change: who changed what, when and why, and how the change ended.
+//! The log line that records a change: who changed what, when and why, and with what result.
 //!
 //! The line lacks `key`, `level` and `reason`, so neither metric filters nor searches for events match it.
 

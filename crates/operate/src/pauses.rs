@@ -1,4 +1,4 @@
-//! Reads and edits the pauses in a deployment.
+//! Reads and edits the pauses of a deployment.
 
 pub mod edits;
 pub(crate) mod history;

@@ -39,10 +39,10 @@ pub struct Recalled {
     pub all_due: Option<Timestamp>,
     /// The number of messages that had already left the queue.
     pub gone: u64,
-    /// The number of messages that were left alone because an earlier request or the end of a pause had already applied
+    /// The number of messages that were not recalled because an earlier request, or a pause that ended earlier, applies
     /// to them.
     pub before: u64,
-    /// The number of messages that were moved (sent again with a delay) and become visible within 15 minutes.
+    /// The number of messages that had been moved (sent again with a delay). They become visible within 15 minutes.
     pub moved: u64,
     /// The number of messages that were not recalled because they were about to become visible anyway.
     pub soon: u64,

@@ -52,13 +52,13 @@ pub struct Trace {
 pub struct TraceOptions {
     /// The event's key, or the request id of one of its invocations.
     pub id: String,
-    /// The invocations whose own log lines are read from the function's log, in addition to the handler's log.
+    /// The invocations whose lines are read from the function's log. The handler's log is always read.
     pub lines: LinesOf,
     /// The maximum age of the log lines to search.
     pub since: Duration,
 }
 
-/// Selects the invocations whose log lines are read. Each takes two searches.
+/// Selects the invocations whose log lines are read. Reading the lines of one invocation takes two searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinesOf {
     /// Selects no invocation.

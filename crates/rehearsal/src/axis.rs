@@ -29,7 +29,7 @@ impl CountAxis {
     }
 }
 
-/// Returns the smallest and the largest value, which must not be negative.
+/// Returns the smallest and the largest of the values. No value may be negative.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
 }

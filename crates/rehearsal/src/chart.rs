@@ -187,7 +187,7 @@ pub enum LineStyle {
 }
 
 impl LineStyle {
-    /// Characters that stand for the line in a legend.
+    /// Characters that represent a line of this style in a legend.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Thick => "━━",

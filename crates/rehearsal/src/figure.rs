@@ -42,7 +42,7 @@ pub struct Chart {
 
 /// An entry in a chart's legend.
 pub struct Key {
-    /// The mark as characters, such as `━━`.
+    /// The mark as text, such as `━━`.
     pub symbol: &'static str,
     /// Colour of the mark.
     pub colour: RGBColor,
@@ -80,9 +80,9 @@ pub struct Picture {
 
 /// The values to show while the pointer is between two points on a chart's horizontal axis.
 pub struct Values {
-    /// The left end of the part of the horizontal axis to which the values apply, from 0 (left) to 1 (right).
+    /// The position of the left point on the axis, from 0 (left end) to 1 (right end).
     pub from: f64,
-    /// The right end of this part of the horizontal axis, from 0 (left) to 1 (right).
+    /// The position of the right point on the axis, from 0 (left end) to 1 (right end).
     pub to: f64,
     /// The chart's values in words, shown beside the pointer.
     pub text: String,

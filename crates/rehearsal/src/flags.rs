@@ -150,7 +150,7 @@ impl PolicyFlags {
     }
 }
 
-/// Returns the entry of `--policies` that matches the function `target`, or an error if none matches.
+/// Returns the entry in `--policies` that matches the function `target`, or an error if none matches.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         Failure::Refused(vec![format!(

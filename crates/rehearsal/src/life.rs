@@ -27,7 +27,7 @@ pub enum Mark {
     Failed,
     /// An attempt succeeded.
     Succeeded,
-    /// The event begins a wait. The next [`Moment`] is the end of the wait.
+    /// A wait began. The next [`Moment`] is the end of the wait.
     Hid,
     /// The event was dead-lettered.
     DeadLettered,

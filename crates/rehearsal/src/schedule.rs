@@ -1,4 +1,4 @@
-//! The schedule of a policy: when each retry of an event is due, in words and pictures.
+//! Shows a policy's schedule in words and pictures: when each retry of an event is due.
 
 mod plot;
 

@@ -27,8 +27,8 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// Maximum length of the reserve at the end of the function's time. During the reserve, the consumer does not start
-/// to process another record.
+/// Maximum length of the reserve at the end of an invocation. During the reserve, the consumer does not start
+/// processing another record.
 const RESERVE: Duration = Duration::from_secs(5);
 /// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left.
 const KEPT_FREE: u32 = 5;
@@ -448,7 +448,7 @@ where
         time
     }
 
-    /// Records which messages SQS hid or deleted in one call, and logs the others as errors.
+    /// Records which messages SQS hid or deleted in one call. Logs an error for each of the others.
     fn told(&self, part: &[&ReceivedMessage], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),

@@ -104,8 +104,8 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Number of re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Percentiles of the number of retries, over the events that arrived. `None` if none arrived. If faults split an
-    /// event into several chains of retries, only the longest chain counts.
+    /// Percentiles of the number of retries per event, for the events that arrived. `None` if none arrived. If faults
+    /// split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the outage's end to the delivery of each event that arrived during it; `None` if none was
     /// delivered.
@@ -130,7 +130,7 @@ pub struct Summary {
     pub target_gb_seconds: f64,
     /// Bytes that CloudWatch Logs ingests from the handler and from the target's retries.
     pub log_bytes: u64,
-    /// List price for the calls, the compute and the logs, in US dollars.
+    /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
     /// Figures for each target; empty, and omitted from the JSON, if there is only one target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -230,8 +230,8 @@ pub struct TargetFigures {
     pub waiting: usize,
     /// Number of events that had not arrived by the end of the run.
     pub not_arrived: usize,
-    /// Percentiles of the number of retries, over the events that arrived. `None` if none arrived. If faults split an
-    /// event into several chains of retries, only the longest chain counts.
+    /// Percentiles of the number of retries per event, for the events that arrived. `None` if none arrived. If faults
+    /// split an event into several chains of retries, only the longest chain counts.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of this target's outage to the delivery of an event that arrived during the outage.
     /// `None` if no such event was delivered.

@@ -1,4 +1,4 @@
-//! Simulates a deployment that keeps running, and that the caller can change between two calls of [`Live::run`].
+//! Simulates a deployment that keeps running. The caller can change the deployment between calls to [`Live::run`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -75,13 +75,13 @@ pub trait Surroundings {
 pub struct LiveFunction {
     /// ARN of the function, without a qualifier.
     pub arn: String,
-    /// Mean number of events per hour, at random times.
+    /// Mean number of events per hour. They arrive at random times.
     pub events_per_hour: f64,
     /// Returns the payload of the event with the given number.
     pub payload: fn(u64) -> String,
     /// Run time of an invocation.
     pub run_time: Duration,
-    /// The defect in the function; `None` if the function works.
+    /// The defect in the function, or `None` if the function works.
     pub defect: Option<Defect>,
 }
 

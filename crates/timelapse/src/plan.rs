@@ -30,7 +30,7 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// The default policy, with its figures.
     pub defaults: Candidate,
-    /// The policies that lose nothing and are Pareto-optimal in recovery, retries and price, fastest first.
+    /// The policies that lose nothing and are Pareto-optimal in recovery time, retries and price, fastest first.
     pub unbeaten: Vec<Candidate>,
     /// Every policy that was compared.
     pub grid: Vec<Candidate>,

@@ -59,7 +59,7 @@ pub struct Scenario {
     pub duration: Duration,
     /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
-    /// The retry handler's run time for a batch, before its calls reach AWS; at most its timeout of 60 s.
+    /// Time from the start of a batch until the retry handler's calls reach AWS; at most 60 s, the handler's timeout.
     pub handler_run_time: Duration,
     /// Time until a poller receives a visible message; at most 20 s, the length of a long poll.
     pub poll_delay: Duration,

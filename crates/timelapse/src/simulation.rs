@@ -42,7 +42,7 @@ pub enum RunError {
         event: Option<EventNumber>,
         /// The limit that the run exceeded: a number of copies or retries.
         most: u64,
-        /// Virtual time from the start of the run to the moment at which it exceeded the limit in `most`.
+        /// Virtual time at which the run exceeded the limit in `most`, counted from the start of the run.
         at: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! The observers of a run: [`Watcher`], [`Trace`] and [`Violation`].
+//! The observers of a run ([`Watcher`] and [`Trace`]), and the [`Violation`] of an invariant.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -59,7 +59,7 @@ pub struct Trace {
     recording: Option<Recording>,
 }
 
-/// The part of a trace that explains a [`Violation`], recorded in the second run.
+/// The part of a trace that explains a [`Violation`]. After a violation, the run is repeated to record this part.
 #[derive(Clone, Debug, Default)]
 struct Recording {
     event: Option<EventNumber>,
@@ -86,7 +86,7 @@ impl Trace {
         recording.last.push_back(line);
     }
 
-    /// Creates a trace that keeps only its last lines and all lines about this event.
+    /// Creates a trace that keeps only its last lines and all the lines about this event.
     pub(crate) fn recording(event: Option<EventNumber>) -> Self {
         Self { recording: Some(Recording { event, ..Recording::default() }), ..Self::default() }
     }

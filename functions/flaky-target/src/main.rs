@@ -72,7 +72,7 @@ impl Wish {
         })
     }
 
-    /// Fails if the event asks this attempt to fail; `attempt` is the number of earlier failures.
+    /// Fails if the event asks for a failure of this attempt; `attempt` is the number of earlier failures.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The Lambda handler: from Lambda's event to its response.
+//! The Lambda handler, which turns each event from Lambda into a response.
 
 use std::sync::Once;
 use std::time::Duration;

@@ -15,7 +15,8 @@ const NAMESPACE: &str = "Comeback";
 pub(crate) struct Metrics {
     /// Name of the handler's function, a dimension of every metric.
     pub(crate) handler: String,
-    /// True to report metrics by target and dead-letters by reason, in addition to the metrics for the whole handler.
+    /// True to report metrics for each target and for each dead-letter reason, in addition to those for the whole
+    /// handler.
     pub(crate) by_target: bool,
 }
 

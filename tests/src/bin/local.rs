@@ -87,7 +87,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends a first event and then each line of input. If the input is not a terminal, it then waits for a signal.
+    /// Sends a first event and then each line of input. At the end of a file or pipe, waits for a signal.
     async fn serve(&mut self) {
         self.send(EVENT).await;
         let exports = self.ministack.shell().exports();

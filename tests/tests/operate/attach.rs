@@ -14,7 +14,8 @@ pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// Returns Lambda's settings for asynchronous invocations of a function or its alias; `Null` if none are set.
+/// Returns Lambda's settings for asynchronous invocations of a function or one of its aliases. Returns `Null` if none
+/// of these settings exist.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));

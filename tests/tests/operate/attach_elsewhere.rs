@@ -47,7 +47,7 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert_eq!(recursion(ministack, "payments"), "Terminate");
 }
 
-/// `attach` does not change a stack without a parameter `TargetFunctions`, such as that of a CDK app.
+/// `attach` does not change a stack that lacks the parameter `TargetFunctions`, such as the stack of a CDK app.
 pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     const FUNCTION: &str = "attached-of-an-app";
     world.built().await;

@@ -172,7 +172,8 @@ impl Ward {
     }
 }
 
-/// Asserts that `doctor` reports the same checks for a function that reads SQS, whether or not the stack exists.
+/// Asserts that `doctor` reports the same checks for a function that reads an SQS queue, whether or not the stack
+/// exists. Returns the report made without a stack.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);

@@ -12,7 +12,7 @@ const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
 /// Most of the [`EVENTS`]: `comeback retry` must make at least this many visible early.
 ///
-/// On a busy machine, the handler may treat a slow call as failed, and the event then waits for an hour.
+/// On a busy machine, the handler may treat a slow call for an event as failed. The event then waits for an hour.
 const MOST: u64 = 900;
 const A_MINUTE: Duration = Duration::from_secs(60);
 

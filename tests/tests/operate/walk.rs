@@ -5,7 +5,7 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Runs all commands in the rehearsal in docs/operate.md, in the order in which they appear there.
+/// Runs all the commands of the rehearsal in docs/operate.md, in the order of the page.
 pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;

@@ -1,4 +1,5 @@
-//! Tests a release as its users see it, for `make check-dist`: only the files in `dist/`, without Rust, on MiniStack.
+//! Tests a release as its users see it, for `make check-dist`. The tests use the files in `dist/`, without Rust, on
+//! MiniStack.
 //!
 //! | file | holds |
 //! |---|---|

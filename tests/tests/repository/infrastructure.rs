@@ -1,4 +1,4 @@
-//! Tests that Terraform and similar tools have the attributes that `docs/attach-with-your-tool.md` names, and that the
+//! Tests that the attributes in `docs/attach-with-your-tool.md` exist in Terraform and similar tools, and that the
 //! page's HCL is formatted.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Tests that the dependencies of the Python tools are pinned by hash, as `make lock-tools` writes them.
+//! Tests that the Python tools and their dependencies are pinned by hash, and that only pinned packages are installed.
 
 use std::collections::BTreeMap;
 

@@ -80,7 +80,7 @@ fn newest_release_of_the_changelog_has_the_version() {
     assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");
 }
 
-/// Before the first release, a page says that nothing is released yet. Afterwards, no page may say so.
+/// Until the first release, at least one page says `Nothing is released yet`. Afterwards, no page may say so.
 #[test]
 fn pages_say_whether_anything_is_released() {
     let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));

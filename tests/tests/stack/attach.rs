@@ -9,8 +9,8 @@ use crate::world::World;
 /// The stack's output `AttachCommands` contains this text where docs/attach.md has `$(attached `.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The blocks in docs/attach.md that attach a function: the names, step 1, steps 2 and 3 with SAM, steps 4 and 5, and
-/// steps 2 and 3 with cargo-lambda.
+/// The blocks in docs/attach.md that attach a function. The first defines the names. The next three are step 1, steps 2
+/// and 3 (with SAM), and steps 4 and 5. The last is steps 2 and 3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }

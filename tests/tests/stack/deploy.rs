@@ -135,7 +135,8 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
 
 /// A shell in which `cargo run` starts the handler that `sam build` has built.
 ///
-/// Otherwise, `cargo lambda watch` would spend minutes rebuilding it with other features and another profile.
+/// `cargo lambda watch` runs `cargo run`, which would otherwise spend minutes rebuilding the handler with other
+/// features and another profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Values of a metric or expression, one for each period. `None` means that the period has no data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
-/// The values of each metric, one for each minute, by the metric's name.
+/// Recorded metrics by name, with one value for each minute.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
 /// For each period, returns true if the alarm is in the state `ALARM` at the period's end.

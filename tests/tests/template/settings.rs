@@ -44,7 +44,7 @@ fn row(setting: &Setting) -> String {
     format!("| `{}` | {default} | {range} | {}", setting.name, setting.meaning)
 }
 
-/// Rows of the first table in docs/settings.md, without links and code marks in the meanings.
+/// Rows of the first table in docs/settings.md. The settings' meanings have no links or backticks.
 fn rows() -> Vec<String> {
     let page = pages::read(PAGE);
     let rows = page.lines().skip_while(|line| !line.starts_with("| variable |")).skip(2);

@@ -155,7 +155,7 @@ impl Message {
         }
     }
 
-    /// The time when the message's event failed or was dead-lettered; `None` if the body has no such time.
+    /// The time when the message's event failed or was dead-lettered. `None` if the body has no such time.
     fn time(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
         struct DeadLetter {
@@ -175,7 +175,7 @@ impl Message {
 /// An SQS event built from the values in a file.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
-    /// True if a message lacked an attribute that SQS always writes, so that a value was assumed.
+    /// True if a message lacked an attribute that SQS always writes, so a value was assumed.
     assumed: bool,
     at: Option<Timestamp>,
 }

@@ -43,7 +43,7 @@ const BODY: [Time; 4] = [
     (&["dead_lettered_at"], Shift::secs),
 ];
 
-/// The members that hold a time in the `Comeback` attribute of a moved message.
+/// The members of a moved message's `Comeback` attribute that hold a time.
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 

@@ -11,7 +11,7 @@ use comfy_table::{Cell, Color, Table};
 
 use crate::tables::{align_right, table};
 
-/// Returns a table with a row for each retry or, if there are very many retries, for some of them.
+/// Returns a table with a row for each retry or, if there are too many to show, for some of them.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = table();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since failure", "events"]);

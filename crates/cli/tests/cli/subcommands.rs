@@ -8,7 +8,7 @@ const SCHEDULE: &str = "Print when and how often a policy retries an event";
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies for clients that compete for one database row";
 
-/// Asserts that the command fails with this problem and these tips. Each tip is a pair: a text, such as
+/// Asserts that the command fails with this problem and these tips. Each tip has two parts: a hint, such as
 /// `simulate takes --chaos`, and the subcommand's description.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips

@@ -180,8 +180,8 @@ impl Change {
         Ok(Box::new(Redrive { chosen, retarget, payload: None, pace, limit: None }))
     }
 
-    /// Returns the command that makes the same change, if there is one. The command has `--dry-run` if its filter may
-    /// match other dead-letters.
+    /// Returns the command that makes the same change, if there is one. The command has `--dry-run` if its filter
+    /// might match other dead-letters.
     fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {

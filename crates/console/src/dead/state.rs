@@ -20,7 +20,7 @@ pub(crate) struct Dead {
     /// Set to true when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The last dead-letter that was read from the queue again, and the random name in its page's URL.
+    /// The dead-letter that the console last read again from the queue, and the random name in its page's URL.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ReadAgain {
     pub(super) problem: Option<Text>,
 }
 
-/// Reservation of the dead-letter queue for one action, until this value is dropped.
+/// Reserves the dead-letter queue for one action until this value is dropped.
 pub(super) struct Turn {
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,

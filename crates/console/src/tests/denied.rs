@@ -11,7 +11,7 @@ use comeback_operate::clock::now;
 
 use super::{Setting, address, locally, snapshot_of};
 
-/// An account in which each queue holds three hidden messages, and the function `shop-paused` is paused.
+/// An account with three hidden messages in each queue. The function `shop-paused` is paused.
 pub(super) async fn sample() -> SimulatedAws {
     let aws =
         Sample { is_attached: true, others: ["shop-paused".into()].into(), ..Sample::new(now()) }.build();
@@ -45,7 +45,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     Setting::of(console).await
 }
 
-/// Returns a console for an operator without permission for the API actions `actions`.
+/// Returns a console for an operator who may not perform these API actions.
 pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
     let aws = sample().await;
     actions.iter().for_each(|action| aws.deny(action));

@@ -178,7 +178,7 @@ fn throttled_whole<R>(answers: &[EntryAnswer<R>]) -> Option<ServiceError> {
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// Minimum number of calls refused as a whole before the sender assumes that the service would refuse every call.
+/// Minimum number of entirely refused calls before the sender assumes that the service would refuse every call.
 const CALLS: u32 = 6;
 /// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call.
 const HALVES: u32 = 2;

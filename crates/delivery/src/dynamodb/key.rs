@@ -61,8 +61,8 @@ impl Table {
     }
 }
 
-/// Returns an attribute's type and value, normalized so that equal values have equal bytes; `None` if the attribute
-/// cannot be a key.
+/// Returns an attribute's type and value, normalized so that equal values have equal bytes. Returns `None` for a type
+/// that a key cannot have.
 fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     match value {
         AttributeValue::S(text) => Some(["S".into(), text.clone().into_bytes()]),

@@ -83,7 +83,8 @@ async fn items_that_grow_in_json_fit() {
     accounted::<BatchWriteItem>(&service, &texts(25), outcome);
 }
 
-/// DynamoDB refuses a whole call if one of its tables is missing or denied, without naming the table.
+/// DynamoDB refuses a whole call if one of its tables does not exist, or if the sender has no access to the table. The
+/// error does not name the table.
 #[tokio::test]
 async fn bad_table_does_not_affect_others() {
     for (code, kind) in

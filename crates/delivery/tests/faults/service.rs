@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 pub(crate) enum Answer {
     /// The error code for each entry in the call, in order; `None` if the service accepts the entry.
     Entries(Vec<Option<&'static str>>),
-    /// Accepts no entry, and responds with this status and error code.
+    /// Accepts no entries, and responds with this status and error code.
     Error(u16, &'static str),
     /// Accepts every entry, and closes the connection instead of responding.
     Lost,

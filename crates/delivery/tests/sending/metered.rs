@@ -8,7 +8,7 @@ use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{EntryAnswer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A service that throttles an entry if its token bucket for entries or for bytes has too few tokens.
+/// A service with two token buckets, for entries and for bytes. It throttles an entry if either has too few tokens.
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,

@@ -45,7 +45,7 @@ impl Iterator for Drawn {
     }
 }
 
-/// Checks that all entries arrive within 1.5 times the shortest time that `burst` and `per_second` allow.
+/// Checks that all the entries arrive within 1.5 times the shortest time that `burst` and `per_second` allow.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::of(Drawn::seeded(7)));
     let start = Instant::now();

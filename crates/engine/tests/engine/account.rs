@@ -75,7 +75,7 @@ pub(crate) struct World<'w> {
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
-    /// Receipt handles, and visibility timeouts in seconds.
+    /// The receipt handle of each hidden message, and its visibility timeout in seconds.
     pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// The payloads of the invocations that Lambda accepted.
     pub(crate) invoked: RefCell<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Tests for the calls that handle a batch.
+//! Tests of the AWS calls that the handler makes for a batch.
 
 use std::cell::Cell;
 use std::collections::HashSet;

@@ -428,7 +428,7 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// Other draws would change the due times of events in flight.
+/// If the draws changed, the due times of waiting events would change too.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

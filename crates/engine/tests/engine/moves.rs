@@ -52,7 +52,8 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// A copy keeps the sender's attributes. If a message cannot be parsed, its dead-letter must have them.
+/// A copy keeps the sender's attributes, because a dead-letter repeats them if the message cannot be parsed. A copy
+/// has at most ten attributes, and one of them is the handler's own.
 #[test]
 fn a_copy_keeps_up_to_ten_attributes() {
     let own =

@@ -38,7 +38,7 @@ pub(crate) struct Attachment {
     /// no stack owns the handler.
     pub(crate) invoke_policy: bool,
     /// The total size, in characters, of the handler role's inline policies once `attach` has added a permission to
-    /// invoke the function; 0 if it adds none.
+    /// invoke the function. It is 0 if `attach` does not add that permission.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations.
     pub(crate) owner: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Attachment {
 pub(crate) enum ListOwner {
     /// A stack's parameter `TargetFunctions`. It sets the allow-list and the handler's permission to invoke functions.
     Parameter { stack: String, value: String },
-    /// The template of a stack that has no parameter `TargetFunctions`.
+    /// A stack's template. The stack has no parameter `TargetFunctions`.
     Template { stack: String },
     /// The environment variables of a handler that no stack owns.
     Environment,
@@ -100,7 +100,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// Returns the facts with the functions in `listed` added to the allow-list.
+    /// Returns the attachment with the functions in `listed` added to the allow-list.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -197,8 +197,7 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// Determines where a deployment's allow-list is set. Only its parent stack can set the parameters of a nested
-    /// stack.
+    /// Determines where a deployment's allow-list is set. Only the parent stack can set a nested stack's parameters.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
         match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
@@ -250,7 +249,7 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the other deployment, if any, to which these settings send a qualifier's failed events.
+/// Finds the deployment to which these settings send failed events, unless it is `deployment` itself.
 pub(crate) async fn other_than(
     account: &Account,
     deployment: &Deployment,

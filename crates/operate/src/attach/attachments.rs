@@ -118,7 +118,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::operator::Which;
 
-    /// An account with these values for the handler's variables, in which `shop-cart` is attached.
+    /// An account in which `shop-cart` is attached and the handler's variables have these values.
     fn account(targets: &str, policies: &str) -> SimulatedAws {
         let others = ["shop-cart", "shop-stock"].map(Into::into).into();
         let aws = Sample { others, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build();

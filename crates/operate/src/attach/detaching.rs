@@ -101,9 +101,9 @@ impl Attachment {
         }
     }
 
-    /// The key of the tag that records when this deployment stopped receiving the function's failures. If another
-    /// deployment retries the function's events, the key is `kept::MOVED`, because `kept::DETACHED` is that
-    /// deployment's.
+    /// The key of the tag that records when this deployment stopped receiving the function's failures: normally
+    /// `kept::DETACHED`. If another deployment retries the function's events, that tag belongs to the other
+    /// deployment, and the key is `kept::MOVED`.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
@@ -125,7 +125,7 @@ impl Attachment {
     }
 
     /// Plans the steps that undo everything except the change of destination. Tags are removed last, so that a later
-    /// run can finish.
+    /// run still has them if this run fails midway.
     fn finish(&self, leaving: &Leaving, plan: &mut FunctionPlan) {
         let target = &self.target;
         if leaving.at_once {

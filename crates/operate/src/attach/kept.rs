@@ -78,7 +78,7 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The on-failure destination in the settings, if it may be outside this account.
+/// The on-failure destination in the settings, unless its ARN shows that it is in this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())

@@ -160,8 +160,8 @@ impl AttachPlan {
         self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
     }
 
-    /// The edits to the allow-list. Each has the list's place, a function's ARN, and `true` to add the ARN or `false`
-    /// to remove it.
+    /// The edits to the allow-list. Each consists of the place to edit, a function's ARN, and `true` to add the ARN or
+    /// `false` to remove it.
     fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
         self.planned().flat_map(|plan| {
             plan.steps.iter().filter_map(|step| match step {

@@ -34,11 +34,11 @@ pub(crate) enum Step {
     List(SettingPlace, bool),
     /// Allows recursive loops for the function if `true`, or forbids them if `false`.
     Recursion(bool),
-    /// Creates an alarm for events that Lambda drops, or replaces one that notifies nobody (`exists`).
+    /// Creates an alarm for events that Lambda drops. If `exists` is true, replaces an alarm that notifies nobody.
     Watch { alarm: NewAlarm, exists: bool },
     /// Deletes the alarm with this name, which fires when Lambda drops one of the function's events.
     Unwatch(String),
-    /// Replaces the function's settings for asynchronous invocations, or deletes them if all new values are defaults.
+    /// Replaces the function's settings for asynchronous invocations, or deletes them if every new value is a default.
     Settings(InvokeSettings),
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct FunctionPlan {
     pub(crate) is_gone: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) notes: Vec<Text>,
-    /// The changes left for a later run, and why they must wait; `None` if no changes are left.
+    /// Text that says which changes must wait for a later run, and why. `None` if no change must wait.
     pub(crate) left: Option<String>,
     /// A sentence that says what `--now` does to the events that `detach` would otherwise wait for.
     pub(crate) effect_of_now: Option<String>,

@@ -580,7 +580,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// Removes from these facts everything that an earlier `attach` may have left.
+    /// Removes from these facts everything that an earlier `attach` might have left behind.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {

@@ -44,7 +44,7 @@ use crate::failure::Failure;
 pub use connect::SdkAws;
 
 trait Or<T, E> {
-    /// Converts an SDK error to a [`Failure`] that names the IAM `action` and the resource `of`.
+    /// Converts an SDK error to a [`Failure`] that names the IAM action (`action`) and the resource (`of`).
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
     /// Like `or_failure`, but returns `None` if the resource does not exist, that is, if `gone` accepts the error.

@@ -198,7 +198,7 @@ impl SimulatedAws {
 }
 
 impl State {
-    /// The current time, as of the last access to the account.
+    /// The time of the last access to the account; the epoch before the first access.
     pub fn now(&self) -> Timestamp {
         self.looked_at.unwrap_or(Timestamp::from_secs(0))
     }

@@ -141,7 +141,7 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Truncates the file and syncs it to disk. Otherwise, the removed lines could reappear after a crash.
+    /// Truncates the file and syncs it to disk. Without the sync, the removed lines could reappear after a crash.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }

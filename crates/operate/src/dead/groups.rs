@@ -32,10 +32,11 @@ pub struct Alike {
     pub target: Option<String>,
     /// The last error's type, truncated to 256 characters; `None` if it is unknown.
     pub error_type: Option<String>,
-    /// The error message of the group's first dead-letter, truncated to 256 characters; `None` if it has none.
+    /// The error message of the group's first dead-letter, truncated to 256 characters. `None` if that dead-letter has
+    /// no error message.
     pub error_message: Option<String>,
     /// The reason why the messages could not be parsed, truncated to 256 characters. `None` if they were parsed, or if
-    /// they name an error.
+    /// their error is known.
     pub detail: Option<String>,
 }
 
@@ -106,7 +107,7 @@ pub struct Described {
     /// The message's format: `event` (the handler's own), `verbatim` (the body as received), `record` (moved by SQS) or
     /// `unknown`.
     pub kind: &'static str,
-    /// The name of the reason: one of the handler's reasons, `max_receive_count` or `unknown`.
+    /// The name of the reason: `max_receive_count`, `unknown`, or one of the handler's reasons.
     pub reason: &'static str,
     /// The ARN of the function; `None` if it is unknown.
     pub target: Option<String>,

@@ -26,7 +26,7 @@ use crate::shown::shown;
 /// A change that sends the dead-letters in a file back to the dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The file to import; a file at the same path plus `.done` records the dead-letters already imported.
+    /// The file to import. A second file, with `.done` appended to the path, records the dead-letters already imported.
     pub file: PathBuf,
     /// The maximum rate of the import.
     pub pace: Pace,
@@ -179,7 +179,7 @@ impl Change for Import {
         self.plan_for(&operator.deployment().await?, &record, &count)
     }
 
-    /// Sends the dead-letters not imported yet, or returns a new plan if one of the files has changed.
+    /// Sends the dead-letters that are not yet imported, or returns a new plan if one of the files has changed.
     async fn perform(&self, operator: &Operator, plan: &ImportPlan) -> Result<Performed<Self>, Failure> {
         let deployment = operator.deployment().await?;
         let (mut journal, record) = Journal::open(&plan.journal)?;

@@ -60,7 +60,8 @@ pub(super) struct RedriveRules {
 }
 
 impl RedriveRules {
-    /// Creates the rules from the handler's settings; fails if the handler refuses them or they forbid `retarget`.
+    /// Creates the rules from the handler's settings. Fails if the handler refuses these settings, or if they do not
+    /// allow `retarget`.
     pub(super) fn new(
         deployment: &Deployment,
         retarget: Option<&str>,

@@ -18,7 +18,7 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// The size, in bytes, to which keys in a snapshot are truncated.
+/// The maximum size of a key in a snapshot, in bytes. Longer keys are truncated.
 const MOST_OF_A_KEY: usize = 120;
 /// The size, in bytes, to which error messages in a snapshot are truncated.
 const MOST_OF_A_MESSAGE: usize = 140;

@@ -39,7 +39,7 @@ impl Queue {
         Self::new(url, arn).map(Some)
     }
 
-    /// Finds the queue with this ARN; `None` if it does not exist.
+    /// Finds the queue with this ARN. Returns `None` if no such queue exists.
     pub async fn of_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()

@@ -37,7 +37,7 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The check that the handler may invoke a function, even one on the allow-list that is not attached yet.
+/// The check that the handler may invoke a function. It also runs for a function that is allowed but not attached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 
@@ -154,7 +154,7 @@ pub fn number(text: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
-/// Returns the checks named in `only`, or all checks if `only` is empty, except those named in `skip`.
+/// Returns the checks named in `only`, without those named in `skip`. An empty `only` stands for all checks.
 pub(super) fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().filter(|check| (only.is_empty() || only.contains(&check.id)) && !skip.contains(&check.id))
 }

@@ -32,7 +32,7 @@ pub struct Diagnosis {
 pub(super) enum Shown {
     #[default]
     All,
-    /// All findings about functions, but only problems about anything else.
+    /// All findings about functions, but only the problems among the other findings.
     OfFunctions,
     Problems,
 }

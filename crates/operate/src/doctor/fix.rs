@@ -148,8 +148,8 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes these environment variables of the handler and keeps the others. The command contains the
-/// values of all variables. If some are not settings, they may be secret, so an instruction is returned instead.
+/// The command that changes these environment variables of the handler and keeps the others. It contains the values of
+/// all the variables. A variable that is not a setting may be secret. If there is one, returns an instruction instead.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {

@@ -87,8 +87,8 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
     judged(flags, DROPPED, &attachment.use_key, Some(KEY_POLICY), |_| fix::attach(attachment))
 }
 
-/// Checks that the handler may invoke the function. For a function that is being detached, the fix is a separate
-/// policy, because `attach` would attach it again.
+/// Checks that the handler may invoke the function. If the function is not attached, the fix is a separate policy,
+/// because `attach` would also attach the function.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";

@@ -40,7 +40,7 @@ impl PauseTerms {
         end.into_iter().chain(spread).collect()
     }
 
-    /// Returns the pause `open` with these terms, or a new pause by the operator `by` if `open` is `None`.
+    /// Returns a copy of `open` with these terms. If `open` is `None`, returns a new pause, made by the operator `by`.
     pub fn pause(
         &self,
         target: &PauseTarget,
@@ -117,7 +117,8 @@ pub fn read_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Fails if the pause does not end in the future, or if the pause or its spread is longer than 14 days.
+/// Fails if the pause would end in the past, or not after its start. Also fails if the pause or its spread is longer
+/// than 14 days.
 fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     check_spread(pause.spread)?;
     let from = pause.from.max(now);
@@ -144,7 +145,7 @@ pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
 }
 
-/// Returns the open pauses for a target. `comeback` creates at most one.
+/// Returns the open pauses for a target. `comeback` creates at most one for each target.
 pub(crate) fn open_of<'p>(
     pauses: &'p Pauses,
     target: &'p PauseTarget,

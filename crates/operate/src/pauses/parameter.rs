@@ -27,7 +27,7 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// Returns the error for a parameter that cannot be parsed. If possible, it names the version to restore.
+/// Returns the error for a parameter that cannot be parsed. If possible, the error names the version to restore.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));

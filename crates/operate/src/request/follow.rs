@@ -19,9 +19,9 @@ use crate::waiting::filter::WaitingFilter;
 
 /// The time between two reads of the log.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// The longest time that a log line takes to arrive.
+/// The maximum delay before a line appears in the log.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
-/// The time for which failures are awaited after the last retry.
+/// The time to wait for failures after the last retry.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// Watches the handler's log for the retries that a request makes due.

@@ -36,7 +36,8 @@ pub struct Reach {
     /// The number of events whose messages are not recalled, because an earlier request or resume already applied to
     /// them.
     pub before: u64,
-    /// The number of events whose messages were moved (sent again with a delay) and are checked within 15 minutes.
+    /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
+    /// within 15 minutes.
     pub moved: u64,
     /// The number of events whose function asked for a wait with `RetryAfter`, which a request does not shorten.
     pub retry_after: u64,
@@ -111,7 +112,7 @@ impl Reach {
         lines
     }
 
-    /// Counts an event whose message is not recalled, by the reason `why`. Some reasons have no counter. Returns true
+    /// Adds an event whose message is not recalled to the counter for the reason `why`, if there is one. Returns true
     /// if `entry` does not affect when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {

@@ -65,7 +65,7 @@ pub enum Happened {
     Logged(What),
 }
 
-/// The state after an event's latest failure, derived from all log lines about the event.
+/// The state after an event's latest failure, derived from all the log lines about the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoryEnd {
     /// The event is waiting for a retry.

@@ -22,7 +22,7 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
-    /// Recent counts of each function's failures, retries and dead-letters, and of all due events.
+    /// Counts for each five-minute period: each function's failures, retries and dead-letters, and all due events.
     pub(super) recent: Recent,
     /// The state of the pauses and the allow-list for each kind of message (function and error).
     situations: Vec<Situation>,
@@ -55,7 +55,7 @@ impl DueRange {
 #[derive(Clone, Copy, Debug, Default)]
 struct Situation {
     in_force: Option<InForce>,
-    /// True if the function is not on the allow-list and the handler will dead-letter its events.
+    /// True if the handler will dead-letter the function's events because the function is not on the allow-list.
     is_dead_lettered: bool,
 }
 

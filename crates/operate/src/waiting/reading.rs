@@ -233,7 +233,8 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// Returns the errors of all waiting events if none of them matches the filter's error glob. Reads the log again.
+    /// If the filter's error glob matches no waiting event, returns the errors of the waiting events. Reads the log
+    /// again.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {

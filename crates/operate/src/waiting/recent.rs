@@ -38,7 +38,7 @@ impl Step {
 pub(super) struct Recent {
     /// Counts by function ARN, then by the [`number`] of the period.
     pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
-    /// The number of events that were due at the start of each period, by the period's [`number`].
+    /// The number of events that were already due when each period started, by the period's [`number`].
     due: BTreeMap<u64, u64>,
 }
 

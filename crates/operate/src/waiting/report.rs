@@ -60,7 +60,8 @@ pub struct Report<'r> {
     /// If the filter's error glob matches none of the waiting events, a note on their errors; otherwise `None`.
     #[serde(skip)]
     pub unmatched: Option<Text>,
-    /// An error if the filter names functions that the handler does not retry and that no log line mentions.
+    /// The command's result: an error if the filter names functions that the handler does not retry and that no log
+    /// line mentions.
     #[serde(skip)]
     pub end: Result<(), Failure>,
     #[serde(skip)]

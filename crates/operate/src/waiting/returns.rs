@@ -29,7 +29,7 @@ pub struct Returns<'w> {
     pub without_due: u64,
 }
 
-/// For one function, or for several combined, the numbers of events that are due in successive time periods.
+/// The numbers of events due in successive time periods, for one function or for several combined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfFunction<'w> {
     /// The ARN of the function, or `None` for the entry that combines several functions.
@@ -101,8 +101,8 @@ mod tests {
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
 
-    /// Waiting events, each given by its function and by the seconds until its retry is due. A paused event has
-    /// `None` instead of the seconds.
+    /// Creates waiting events from pairs of a function and the number of seconds until its event's retry is due. The
+    /// number is `None` if the event is paused.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {
         let mut waits = Waits::default();
         for (n, (function, due)) in events.iter().enumerate() {

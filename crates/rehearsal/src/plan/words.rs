@@ -105,7 +105,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Formats a duration; the maximum `MAX_BACKOFF`, which is 30 s less than 12 hours, becomes `12h`.
+/// Formats a duration. The maximum of `MAX_BACKOFF`, which is 30 s less than 12 hours, becomes `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))

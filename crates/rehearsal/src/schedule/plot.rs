@@ -1,4 +1,5 @@
-//! Pictures of when a policy retries an event: one for a page, and one for the file that `comeback schedule` writes.
+//! Pictures that show when a policy retries an event: one for a page, and one for the file that `comeback schedule`
+//! writes.
 
 use comeback_engine::Policy;
 use comeback_operate::durations;
@@ -19,7 +20,7 @@ const SIZE: (u32, u32) = (960, 720);
 const HEADER: u32 = 136;
 /// Width, in pixels, of the file's second plot, which shows the share of events that reach each retry.
 const SHARES: u32 = 280;
-/// Opacity of the band that covers nine events in ten.
+/// Opacity of the band that covers 90 % of the events.
 const BAND: f64 = 0.4;
 
 /// Draws a row for each retry: its time, and the share of events that reach it.

@@ -150,8 +150,8 @@ pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
 /// Column headings for the rows that [`costs`] returns.
 pub const COST_HEADER: [&str; 3] = ["API calls (list price, us-east-1)", "calls", "USD"];
 
-/// Returns a table with a run's costs. Each row has a label, an amount and the amount's list price in US dollars. The
-/// last row is the total.
+/// Returns a table of a run's costs. Each row has a label, an amount, and the cost of that amount in US dollars at list
+/// prices. The last row is the total.
 pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     let mut costs = Vec::new();
     let mut row = |label: String, count: String, usd: f64| {

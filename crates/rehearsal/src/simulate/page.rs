@@ -94,8 +94,8 @@ pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> Str
     page.render().expect("BUG: writing to a String")
 }
 
-/// Returns the value of `--policies` and the name of the only function. Returns `None` if there are several functions,
-/// or if `--policies` has no entry for that function.
+/// Returns the value of `--policies` and the name of the scenario's only function. Returns `None` if the scenario has
+/// several functions, or if `--policies` has no entry for that function.
 fn own_policy<'s>(scenario: &'s Scenario, side: &'s Side) -> Option<(&'s str, &'s str)> {
     let [SimulatedTarget { name, .. }] = scenario.targets.as_slice() else { return None };
     side.policies.entry_of(&recorded_arn(name))?;

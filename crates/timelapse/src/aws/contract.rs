@@ -84,7 +84,7 @@ impl QueueUnderContract {
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)
     }
 
-    /// Deletes a message. Like `DeleteMessage`, accepts a stale handle, which has no effect.
+    /// Deletes a message. Ignores a stale handle, as `DeleteMessage` does.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
         if let Some(receipt) = ReceiptHandle::parse(handle) {

@@ -14,8 +14,8 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 /// The event source mapping; `B` is the content of a batch.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// The batch and the poller of each running invocation. The batch is `None` once it has been taken. The poller is
-    /// `None` if Lambda added it under load.
+    /// The batch of each running invocation, and the index of its poller. The batch is `None` once it has been taken. A
+    /// poller that Lambda added under load has no index.
     under_way: Slab<(Option<B>, Option<usize>)>,
     /// Records from earlier batches, kept so that their buffers can be reused.
     pub(crate) spare: Vec<Vec<Record>>,

@@ -75,7 +75,7 @@ pub struct Attributes {
 pub(crate) struct ReceiptHandle {
     /// Slot of the message in the queue. Another message may use the slot once this message is deleted.
     pub(crate) slot: usize,
-    /// The handle's number. It is unique in the queue, so that a handle never matches another message.
+    /// The handle's number. It is unique in the queue, so that an old handle never matches a new message in its slot.
     number: u64,
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct QueuedMessage<T> {
     receive_count: u32,
     /// Value of the queue's handle counter when this message was sent. All handles of the message have higher numbers.
     sent_as: u64,
-    /// Value of the queue's handle counter in the message's latest handle.
+    /// The number in the message's latest handle.
     number: u64,
     visible_at: Timestamp,
     state: State,

@@ -77,8 +77,8 @@ impl<T> Target<T> {
         }
     }
 
-    /// Starts an invocation that Lambda has accepted, and returns its index and run time. If `is_flaky`, it fails even
-    /// while its function is up.
+    /// Starts an invocation that Lambda has accepted, and returns its index and run time. If `is_flaky`, the invocation
+    /// fails even while its function is up.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,

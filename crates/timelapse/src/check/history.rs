@@ -120,7 +120,7 @@ impl MessageHistory {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// Records how many policy changes a handler knows of. If the number has changed, the wait may change too.
+    /// Records how many policy changes a handler knows of. A new one may change the message's wait.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -128,7 +128,7 @@ impl MessageHistory {
         }
     }
 
-    /// Starts the history over. A moved copy that lost its attribute `Comeback` looks like a new message.
+    /// Starts the history over, because a moved copy that has lost its `Comeback` attribute looks like a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }

@@ -20,7 +20,8 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The largest message that SQS accepts, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
-/// Maximum growth of the invocation record from one failure to the next, in bytes, without the envelope.
+/// Maximum number of bytes by which the invocation record grows from one failure to the next, not counting the
+/// envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of bytes that an envelope adds to its payload.
 const ENVELOPE: usize = 256;
@@ -147,8 +148,8 @@ pub(super) fn spaced_invokes(
     })
 }
 
-/// Checks a message whose receipt handle was logged. Operators use the handle to make the message visible. So the
-/// message must be hidden, and the handler must have neither re-invoked its function nor moved it.
+/// Checks that a message whose receipt handle was logged is hidden, and has been neither re-invoked nor moved. An
+/// operator may use the handle to make the message visible.
 pub(super) fn spaced_recalls(event: EventNumber, is_called: bool, is_hidden: bool) -> Checked {
     Invariant::SpacedInvokes.check(event, !is_called && is_hidden, || {
         format!("its line has a handle; called: {is_called}, hidden: {is_hidden}")
@@ -185,7 +186,7 @@ pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Ch
     })
 }
 
-/// Checks that no message stays visible while a poller is free, unless a fault may fill the queue.
+/// Checks that no message stays visible while a poller is free, unless one of the run's faults can fill the queue.
 pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
     Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
@@ -200,8 +201,8 @@ pub(super) fn none_expires(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks that a message that SQS removed after 1,000 receives was last processed at least 12 hours ago, unless a fault
-/// ended its retention period early.
+/// Checks a message that SQS has removed after 1,000 receives. A handler must have last processed it at least 12 hours
+/// ago, unless a fault ended its retention period early.
 pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, is_cut: bool) -> Checked {
     Invariant::FewReceives.check(event, now.since(seen) >= RECENTLY || is_cut, || {
         format!("received 1,000 times; a handler decided about it at {seen}")

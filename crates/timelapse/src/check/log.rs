@@ -12,7 +12,7 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// Maximum number of events to check. A run may have millions, too many to check all of them.
+/// Maximum number of events to check. A run may have millions, which is too many to check.
 const MOST_EVENTS: usize = 10_000;
 /// Allowed difference between two due times for one wait, because two clocks may each be off by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);

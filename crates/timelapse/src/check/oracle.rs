@@ -133,7 +133,7 @@ impl Oracle {
         self.histories.open(MessageHistory::new(id, now))
     }
 
-    /// Records that SQS delivers a message that another receiver already has.
+    /// Records a duplicate delivery: another receiver already has this message.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
         self.histories.excuse(entry);
         self.histories.change(entry, |history| history.duplicated = true);
@@ -185,7 +185,8 @@ impl Oracle {
         }
     }
 
-    /// After each step, checks the number of messages in flight, and that none stays visible while a poller is free.
+    /// After each step, checks the number of messages in flight. Also checks that no message stays visible while a
+    /// poller is free.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let (most, room) = self.in_flight;
         self.check(bounded_in_flight(in_flight, most, room));

@@ -51,7 +51,7 @@ pub(super) struct Failed<'a> {
     /// Time at which the event's first message was sent.
     pub(super) sent: Timestamp,
     pub(super) error: Option<&'a str>,
-    /// The key in the event's envelope or dead-letter; `None` if neither has a key.
+    /// The key in the event's envelope or dead-letter. `None` if neither has a key.
     pub(super) key: Option<&'a str>,
 }
 
@@ -102,8 +102,8 @@ impl KnownPauses {
         self.document.is_none()
     }
 
-    /// Returns the time at which an event becomes too old, as far as is known at `now`. `max_age` excludes each pause,
-    /// and up to `between_reads` + `HOLD` after it.
+    /// Returns the time at which an event becomes too old, as far as is known at `now`. Each pause and the following
+    /// `between_reads` + `HOLD` do not count toward `max_age`.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,

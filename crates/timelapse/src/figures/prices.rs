@@ -127,7 +127,7 @@ pub fn compute(gb_seconds: f64) -> f64 {
     gb_seconds * LAMBDA_GB_SECOND
 }
 
-/// Estimates the bytes that the functions log for these decisions of the handler and these invocations.
+/// Estimates how many bytes the functions log for the given numbers of decisions and invocations.
 pub(crate) fn log_bytes(decisions: u64, invocations: u64) -> u64 {
     decisions * DECISION_LINE + invocations * INVOCATION_LINES
 }
@@ -194,7 +194,7 @@ mod tests {
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
     }
 
-    /// Ten million moves, ten a batch, cost 1.6 (SQS) + 0.2 (invocations) + 0.333335 (compute) + 0.351 (logs) USD.
+    /// Ten million moves in batches of ten cost 1.6 (SQS) + 0.2 (invocations) + 0.333335 (compute) + 0.351 (logs) USD.
     #[test]
     fn a_million_moves_cost_a_quarter_of_a_dollar() {
         assert!((usd_a_move() * 1e6 - 0.248_433_5).abs() < 1e-9, "{}", usd_a_move());

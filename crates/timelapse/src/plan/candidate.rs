@@ -1,4 +1,4 @@
-//! A policy that a plan compares, and its figures.
+//! A policy that a plan compares, with its figures.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,8 @@ pub struct Goal {
     pub outage: Duration,
     /// Number of events that reach the target per second; more than 0.
     pub events_per_second: f64,
-    /// Time allowed between the end of the outage and the delivery of 99 % of the outage's events; 1 s to 14 days.
+    /// Time allowed between the end of the outage and the delivery of 99 % of the outage's events. The range is 1 s
+    /// to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
     /// Fraction of all events that fail on every invocation, even after the outage; from 0 to less than 1.
@@ -110,11 +111,11 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 /// Values of `BASE_BACKOFF` that a plan compares, in seconds. A longer base would delay events that fail outside an
 /// outage.
 const BASES: [u64; 3] = [1, 10, 60];
-/// Values of `MAX_BACKOFF` that a plan compares, in seconds, up to the longest possible.
+/// Values of `MAX_BACKOFF` that a plan compares, in seconds. The last is the setting's maximum.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// Values of `JITTER` that a plan compares. `none` is left out, because it would look better than it is: the plan's
-/// events arrive evenly.
+/// Values of `JITTER` that a plan compares. `none` is left out: it would look cheap, but only because the plan's events
+/// arrive evenly. Without jitter, events that fail together are also retried together.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
 /// Returns the settings to compare, with the defaults first if the grid lacks them.

@@ -31,7 +31,7 @@ pub struct InFlight {
     pub highest_events_per_second: Option<f64>,
     /// Rate and price of moves.
     pub moves: Moves,
-    /// Lowest `MAXIMUM_CONCURRENCY` that suffices if each batch is full; may exceed the 1,000 that Lambda allows.
+    /// Lowest `MAXIMUM_CONCURRENCY` that suffices if each batch is full. It may exceed Lambda's maximum of 1,000.
     pub pollers: u64,
 }
 
@@ -81,8 +81,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) over all waits reaches `seconds`; `None` if it
-    /// never does.
+    /// Returns the `t`, in seconds, at which the mean of min(`t`, wait) over all waits reaches `seconds`. Returns
+    /// `None` if the mean stays below `seconds`.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -97,9 +97,9 @@ impl Schedule {
     }
 }
 
-/// Rate and price of moves in the steady state.
+/// Rate and cost of moves in the steady state.
 ///
-/// The figures are an upper bound: they assume that a hidden message saves only one move every 900 s.
+/// The figures are an upper bound: they assume that each hidden message saves only one move every 900 s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
     /// Number of events that wait as delayed messages.

@@ -139,7 +139,7 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Takes an idle environment with the current policies for the next batch, or starts one.
+    /// Returns an environment for the next batch: an idle one with the current policies, or a new one.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.current(now);
         let lives = |it: &SimulatedEnvironment| {

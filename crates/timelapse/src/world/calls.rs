@@ -228,7 +228,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Lets faults truncate or remove the message attribute of a moved message; returns true if one strikes.
+    /// Lets faults truncate or remove the message attribute of a moved message. Returns true if a fault strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as a different failure, with a different
         // key.

@@ -31,7 +31,7 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-/// Waits range from one second to the longest time that SQS can hide a message.
+/// Settings under which waits range from one second to the longest time that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }

@@ -49,8 +49,7 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Between two counts of the messages in flight, there may be up to twice `HIDE_UP_TO` of them, plus a batch for each
-/// poller.
+/// Between two counts, the number of messages in flight may rise to twice `HIDE_UP_TO`, plus a batch for each poller.
 #[test]
 fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };

@@ -49,8 +49,8 @@ impl Watcher for ComesBack {
     }
 }
 
-/// Returns a scenario with 200 pauses at intervals of `apart`, far more than the parameter can hold. Also returns the
-/// time when its last edits begin.
+/// Returns a scenario with 200 pauses, which is far more than the parameter can hold. The pauses begin at intervals of
+/// `apart`. Also returns the time when the last edits begin.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let target = || TARGET_ARN.parse().expect("a target");
     let ended = (0..200).fold(Script::default(), |script, n| {

@@ -11,8 +11,8 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// Returns a goal that allows two days for recovery. Its plan compares few policies: the default policy, and those
-/// with the longest `MAX_BACKOFF`.
+/// Returns a goal that allows two days for recovery. Its plan compares only a few policies: the default policy, and
+/// those with the longest `MAX_BACKOFF`.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),
@@ -83,7 +83,7 @@ fn plan_lists_everything_refused() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// Recomputes only the page's three rows for the default policy.
+/// Recomputes three of the page's rows for the default policy, and counts the rows of every policy.
 #[test]
 fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");

@@ -92,7 +92,7 @@ pub(crate) mod quiet {
     use super::*;
 
     const EVENTS: usize = 15;
-    /// Number of runs; together, they have a thousand events.
+    /// Number of runs, which together have about a thousand events.
     const RUNS: u64 = 67;
     pub(crate) const COLUMNS: &str =
         "| policy | p50, min | p99, min | retries an event | busiest minute, retries |";

@@ -93,7 +93,8 @@ fn request_reaches_messages_hidden_before_it_was_read() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// Even if SQS always refuses to hide messages, those held for almost 14 days are received fewer than 1,000 times.
+/// Messages that stay in the queue for almost 14 days are received fewer than 1,000 times, even if SQS always refuses
+/// to hide them.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {

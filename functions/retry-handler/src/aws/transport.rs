@@ -146,7 +146,7 @@ impl Service<Uri> for Connect {
     }
 }
 
-/// A file of PEM certificates, or a folder of such files, and the environment variable that contains its path.
+/// An environment variable and its value: the path of a file of PEM certificates, or of a folder of such files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustedFile {
     pub(crate) variable: &'static str,

@@ -151,7 +151,7 @@ async fn without_time_left_everything_is_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// `cargo lambda watch` sends the first of these deadlines, ten minutes after the epoch.
+/// The first of these deadlines, ten minutes after the epoch, is the one that `cargo lambda watch` sends.
 #[tokio::test]
 async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
@@ -337,7 +337,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Returns the log lines and dead-letter details about a message, from a handler that moves it and one that hides it.
+/// Handles a message twice: one handler moves it, and another hides it. Returns the log lines and the details of the
+/// dead-letters.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

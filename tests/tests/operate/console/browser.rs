@@ -64,7 +64,7 @@ pub(crate) struct Browser {
     origin: String,
 }
 
-/// JavaScript that finds an element by its text or label.
+/// JavaScript that finds the visible links and buttons whose text or label is `name`.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a, #demo button")];
     const named = pressable.filter(it => it.checkVisibility() && [it.textContent.trim(), it.ariaLabel].includes(name));
@@ -131,7 +131,7 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits until `text` appears anywhere on the page, even a page from another origin.
+    /// Waits until `text` appears anywhere on the page, even if the page is from another origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());

@@ -1,4 +1,5 @@
-//! Tests how the console's pages look in the demonstration, with axe-core and the pictures in the documentation.
+//! Tests the console's pages in the demonstration: axe-core accepts each page, and the pictures in the documentation
+//! are up to date.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 

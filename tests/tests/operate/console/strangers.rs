@@ -18,7 +18,7 @@ pub(crate) async fn console_refuses_strangers(_: &World) {
     assert!(shown.contains("Waiting") && !shown.contains(REASON), "nobody has paused anything: {shown}");
 }
 
-/// Opens the plan for a pause, and returns the fields of the form on that page, except the form secret.
+/// Opens a page with the plan for a pause, and returns the fields of the page's form, except the form secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
     browser.fill("Function", "*");

@@ -1,4 +1,4 @@
-//! Contracts for the behaviour of a queue in SQS.
+//! Contracts for the behaviour of an SQS queue.
 //!
 //! Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts and message timers.
 

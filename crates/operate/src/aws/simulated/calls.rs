@@ -118,7 +118,8 @@ impl SimulatedAws {
         self.caller.calls.get()
     }
 
-    /// Performs `work` as this caller, and kills it after `calls` more calls; returns `None` if it was killed.
+    /// Performs `work` as this caller. Once the caller has made `calls` more calls, the next call kills it, and the
+    /// result is `None`.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.lives_for.set(Some(calls));
         self.until_killed(work).await

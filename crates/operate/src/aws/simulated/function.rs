@@ -56,7 +56,8 @@ impl Function {
         self.qualifiers.insert(qualifier.to_owned(), Configuration { arn, ..self.configuration.clone() });
     }
 
-    /// Returns the configuration of the function, or of a version or alias; `None` if it has no such qualifier.
+    /// Returns the configuration of the function, or of the version or alias with this qualifier. Returns `None` if the
+    /// function has no such version or alias.
     pub(super) fn configuration(&self, qualifier: Option<&str>) -> Option<Configuration> {
         match qualifier {
             None => Some(self.configuration.clone()),

@@ -60,7 +60,7 @@ pub struct Stored {
     pub sent: Timestamp,
     /// The number of times that the message has been received.
     pub receives: u32,
-    /// The time when the message becomes visible; `None` if the message is visible.
+    /// The time when the message becomes visible, or `None` if it is already visible.
     pub visible_at: Option<Timestamp>,
     first_receive: Timestamp,
     last_receive: Timestamp,

@@ -57,7 +57,7 @@ impl Stack {
         self.events.insert(0, StackEvent { logical_id, is_of_stack: true, status, reason: None });
     }
 
-    /// If an update ends by `now`, returns the updated stack.
+    /// If an update has ended by `now`, marks it as complete and returns the updated stack.
     pub(super) fn settle(&mut self, now: Timestamp) -> Option<aws::Stack> {
         self.update_ends.take_if(|ends| *ends <= now)?;
         self.enter("UPDATE_COMPLETE");

@@ -64,7 +64,7 @@ pub(crate) const OF_HANDLER: [Need; 6] = [
         "the handler can neither receive nor send messages that the key encrypts"),
 ];
 
-/// The handler's permissions, by check number. A list is empty if the handler needs no permission for the check.
+/// The handler's permissions, by check number. If a check requires no permission, its list is empty.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
 /// A made-up log stream that stands for all streams of a log group in calls to IAM's policy simulator.

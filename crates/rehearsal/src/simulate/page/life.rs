@@ -9,7 +9,7 @@ use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 use crate::figure::{Chart, Picture, SIZE, Table};
 use crate::life::{self, Mark};
 
-/// Number of events to watch: the first to arrive, because an outage at the start affects them most.
+/// Number of events to watch. The first to arrive are watched, because an outage at the start affects them most.
 const WATCHED: usize = 100;
 
 /// A watcher that records the lives of a run's first events, so that the report can show one of them.
@@ -33,7 +33,7 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// Returns the life with the most invocations of the target, or the first of several. Returns `None` if no event
+    /// Returns the life of the event with the most invocations, or of the first such event. Returns `None` if no event
     /// arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
@@ -86,7 +86,7 @@ impl Watcher for Lives {
 /// Maximum number of rows, beyond which the table leaves out the middle.
 const ROWS: usize = 200;
 
-/// Draws an event's life, beginning with its first failure; `None` if the event never failed.
+/// Draws an event's life, beginning with its first failure. Returns `None` if the event never failed.
 pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
     let first_failure = life.moments.iter().find(|moment| moment.mark == Mark::Failed)?.at;
     let last = life.moments.last()?;

@@ -72,7 +72,8 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// Draws a line for each run: the share of the outage's events delivered, over the time since the outage ended.
+/// Draws a line for each run: the share of the outage's events that have been delivered, against the time since the
+/// outage ended.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));

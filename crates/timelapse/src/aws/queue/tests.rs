@@ -13,7 +13,7 @@ struct Fixture {
     ids: Xoshiro256PlusPlus,
 }
 
-/// The data that a message carries: a number chosen by the test.
+/// The test's number for a message. The queue keeps it as the message's data.
 type Sender = usize;
 
 type Got = (Sender, ReceiptHandle, Record);

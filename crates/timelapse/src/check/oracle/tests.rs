@@ -24,7 +24,7 @@ fn id(number: u64) -> Id {
     Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(number))
 }
 
-/// An event after its failed first invocation, and a handler that has received its message.
+/// An event whose first invocation has failed, and a handler that has received the event's message.
 struct Fixture {
     oracle: Oracle,
     entry: Entry,

@@ -33,7 +33,7 @@ pub struct Circumstances {
     pub clock_error: Duration,
 }
 
-/// Counts of the changes that commands made, by kind, shared by all runs of the same operators.
+/// Counts of the changes that commands made, by kind. All clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -57,7 +57,7 @@ pub(super) struct AtWork {
     log: LateLog,
     /// The account's policies, and the time when they took effect.
     policies: (Arc<Policies>, Timestamp),
-    /// The number of the newest version of the pauses parameter that the simulated run has received.
+    /// The version of the pauses parameter that the simulated run last received.
     written: i64,
     commands: Vec<Working>,
     made: Made,

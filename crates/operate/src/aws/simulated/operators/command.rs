@@ -103,7 +103,7 @@ impl SimulatedChange {
     }
 }
 
-/// Plans a change and carries it out, with a new plan whenever the old one is out of date.
+/// Plans a change and carries it out. Whenever the plan is out of date, continues with a new one.
 async fn confirmed(operator: &Operator, change: impl Change) -> Result<Ending, Failure> {
     let mut plan = change.plan(operator).await?;
     while plan.question().is_some() {

@@ -88,7 +88,7 @@ async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// A write replaces all settings of one qualifier, and no others.
+/// A write replaces all the settings of one qualifier. Other qualifiers keep theirs.
 async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
