@@ -145,7 +145,7 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks times that SQS always writes. The replay then assumes them.
+    /// True if the file lacks timestamps that SQS always sets. The replay then assumes values for them.
     pub times_assumed: bool,
     /// The handler's calls, and its decisions about the file's messages.
     pub handled: Handled,

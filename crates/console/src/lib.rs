@@ -2,7 +2,7 @@
 //!
 //! It calls [`comeback_operate`] and [`comeback_rehearsal`] directly, and runs no commands.
 //!
-//! | file | holds |
+//! | file | purpose |
 //! |---|---|
 //! | `server` | connections, and the rules for every request and response |
 //! | `access` | access control by codes and sessions |
@@ -16,7 +16,8 @@
 //! | `progress` | the page for a change in progress |
 //! | `response` | pages as responses, with markup and control characters escaped |
 //! | `start` | opens the browser, and prints another sign-in URL when Enter is pressed |
-//! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
+//! | `demonstration` | the demonstration's account and clock |
+//! | `demo` | the demonstration's bar, which every page shows |
 //! | `search` | the search in the header |
 //! | `overview`, … | one file for each page |
 //!

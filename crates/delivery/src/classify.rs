@@ -391,9 +391,8 @@ mod tests {
         }
     }
 
-    /// Without credentials, the client sends no request at all.
     #[tokio::test]
-    async fn missing_credentials_are_denied_late_ones_retried() {
+    async fn missing_credentials_are_denied_and_slow_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};
 
         #[derive(Debug)]

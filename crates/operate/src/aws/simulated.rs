@@ -1,7 +1,7 @@
-//! An account in memory, for tests and demonstrations.
+//! An in-memory account for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which may be changed between calls. A hook may
-//! give each call a [`Fault`].
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which may be changed between calls. A hook can
+//! inject a [`Fault`] into any call.
 //!
 //! - A [`Sample`] account has a deployment, but nothing runs.
 //! - In a [`Demo`], functions fail and the retry handler retries them.

@@ -354,7 +354,7 @@ impl<T> SqsQueue<T> {
         self.messages.get(receipt.slot).filter(|message| message.has_had(receipt))
     }
 
-    /// Returns each message as a receiver would get it, with its attributes and its sender's data.
+    /// Returns each message as a receiver would get it, its attributes, and the data that its sender attached.
     pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);
