@@ -75,7 +75,7 @@ const ATTACHED: Input = Input::new(
 static PAUSE: ChangeForm = ChangeForm {
     path: "/pause",
     title: "Pause",
-    about: "Hold the retries of a function. New events still run, and are held if they fail. The pause uses up no retry and \
+    about: "Hold the retries of a function. New events still run, and are held if they fail. The pause uses up no retries and \
             does not count towards MAX_AGE.",
     command: CommandName::Pause,
     inputs: &[FUNCTION, REASON, FOR, SPREAD],

@@ -9,7 +9,7 @@ use comeback_backoff::Backoff;
 /// The waits before an entry's retries. The nth wait comes before the nth retry. The number of waits is the maximum
 /// number of retries.
 ///
-/// An entry uses up no retry in two cases: its call is refused as a whole and sent again in halves, or the service
+/// An entry uses up no retries in two cases: its call is refused as a whole and sent again in halves, or the service
 /// throttles the entry but accepts other entries of the same call. A throttled entry that has been in n calls is sent
 /// again after the nth wait, or after the last wait if there are fewer than n waits.
 ///

@@ -206,7 +206,7 @@ impl Answer for Paused {
              held if they fail.",
         );
         layout.line(
-            "The pause uses up no retry and does not count towards MAX_AGE. An event that comes due during it is \
+            "The pause uses up no retries and does not count towards MAX_AGE. An event that comes due during it is \
              checked again within "
                 .to_owned()
                 + &durations::text(HOLD)

@@ -140,7 +140,7 @@ fn refused_call_is_halved_to_the_bad_entry() {
         let calls = [vec![0, 1, 2, 3, 4, 5, 6, 7], vec![0, 1, 2, 3], vec![4, 5, 6, 7]];
         let calls = [&calls[..], &[vec![0, 1], vec![2, 3], vec![2], vec![3]]].concat();
         assert_eq!(service.sent(), calls);
-        assert!(service.waits.borrow().is_empty(), "halves wait for nothing, and use up no retry");
+        assert!(service.waits.borrow().is_empty(), "halves wait for nothing, and use up no retries");
         assert_eq!((undelivered.delivered.len(), undelivered.calls, undelivered.retries), (7, 7, 6));
         let [left] = undelivered.entries.as_slice() else { panic!("{undelivered:?}") };
         assert_eq!((left.index, left.calls, &left.cause), (2, 4, &EntryError::Refused(error(kind))));
