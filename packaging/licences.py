@@ -40,7 +40,8 @@ def policy() -> str:
     allowed = tomlkit.parse((ROOT / "deny.toml").read_text())["licenses"]
     settings = {
         "accepted": allowed["allow"],
-        # Limits cargo-about's search for licence files, which otherwise takes minutes.
+        # Limits cargo-about's search for licence files, which otherwise takes minutes. Only the licences' names are
+        # needed.
         "max-depth": 1,
         "ignore-build-dependencies": True,
         "ignore-dev-dependencies": True,

@@ -5,8 +5,8 @@
 
 // Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 const LONGEST_BACKOFF = 43_170;
-// The longest time to hide a message after its second or any later receive. A throttled poller may have held the
-// message for 1,230 s of SQS's 12 hours.
+// The longest time to hide a message after its second or any later receive. SQS reports only the time of the first
+// receive. A throttled poller may have held the message for 1,230 s of SQS's 12 hours.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
@@ -246,7 +246,10 @@ class Batch {
     return { batchItemFailures: kept.map(({ id }) => ({ itemIdentifier: id })) };
   }
 
-  /** Hides or deletes the messages with a known outcome, shortly before Lambda's timeout. */
+  /**
+   * Hides or deletes the messages with a known outcome, shortly before Lambda's timeout. The response waits for the
+   * other records, because otherwise they would continue in the next invocation.
+   */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
     const problem = `records not done when the function's time was nearly up: ${running}`;
@@ -278,7 +281,7 @@ class Batch {
 
   /**
    * Returns how long a call to SQS may take, in milliseconds. The call must end before the function's timeout, with a
-   * fifth of `reserve` to spare.
+   * fifth of `reserve` to spare. After a timeout, Lambda would deliver the whole batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
@@ -558,7 +561,7 @@ function size(body, attributes) {
 
 // Parsing of errors and of the waits that they request
 
-/** Returns the type, directive, message and stack of an error, or of anything else thrown. */
+/** Returns the type, directive, message and stack of an error, or of anything else thrown. Reading them can throw. */
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
@@ -760,7 +763,10 @@ function loaded() {
   }
 }
 
-/** Returns the SQS client for the queue's region. The first call also loads the SDK. */
+/**
+ * Returns the SQS client for the queue's region. The first call also loads the SDK, which can take longer than running
+ * the function.
+ */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {
@@ -786,7 +792,10 @@ function queueUrl(queueArn) {
   return `https://sqs.${region}.${SUFFIXES[partition] ?? 'amazonaws.com'}/${account}/${name}`;
 }
 
-/** Returns a queue's region if it differs from the function's region; undefined otherwise. */
+/**
+ * Returns a queue's region if it differs from the function's region; undefined otherwise. Calls go to the function's
+ * region, where another queue may have the same name.
+ */
 function otherRegion(url) {
   const [, one, other] =
     /^https?:\/\/(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-\d+)|([a-z0-9-]+)\.queue)\./.exec(url) ?? [];

@@ -21,7 +21,10 @@ import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 import { type Refusals } from './values';
 
-/** The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives (more than 14 days). */
+/**
+ * The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives. With this timeout, they take
+ * longer than the retention of 14 days, even if the handler never starts.
+ */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
 /** How long SQS reuses a data key. SQS notices a disabled KMS key within this period. */

@@ -14,7 +14,7 @@ export interface AttachOptions {
   /**
    * The maximum time for which Lambda keeps an event while the function is throttled; 60 seconds to 6 hours.
    *
-   * After that, Comeback retries the event.
+   * After that, Comeback retries the event as if the function had failed.
    *
    * @default Duration.minutes(1)
    */

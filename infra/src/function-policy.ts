@@ -92,8 +92,8 @@ export interface FunctionPolicy {
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether a function's errors can control its retries: `RetryAfter` sets the time of the retry, and `NonRetryable`
-   * prevents it.
+   * Whether a function's errors can control its retries: the message of a `RetryAfter` error sets the time of the
+   * retry, and a `NonRetryable` error prevents it.
    *
    * @default true
    */

@@ -31,8 +31,8 @@ export interface WaitingProps {
   /**
    * The maximum number of messages that are hidden at the same time; 0 to 55,000.
    *
-   * The handler sends all other waiting messages again with a delay. SQS allows about 120,000 hidden messages per
-   * queue.
+   * The handler sends all other waiting messages again with a delay. With 0, it sends every message again. Hiding a
+   * message costs nothing, but SQS allows only about 120,000 hidden messages per queue.
    *
    * @default 50_000
    */

@@ -14,7 +14,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
    *
    * `*` matches any characters. A name without `:QUALIFIER` also allows all versions and aliases of the function. A
    * name refers to a function in this stack's account and region; an ARN is used unchanged. The handler's environment
-   * variables are limited to 4 KB in total.
+   * variables are limited to 4 KB in total, so use patterns to allow many functions.
    *
    * If no function is listed here or attached, the handler leaves every message in the retry queue.
    *
@@ -61,7 +61,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
 
   /**
    * The removal policy of the two queues. It applies if their stack is deleted, or if this construct is removed or
-   * renamed.
+   * renamed. Each queue may contain events from the last 14 days.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */

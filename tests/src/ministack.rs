@@ -139,7 +139,8 @@ impl MiniStack {
         &self.config
     }
 
-    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock.
+    /// Timeout for the tests' functions: 15 minutes of real time, in seconds of the server's clock. MiniStack accepts
+    /// more than Lambda's maximum.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }

@@ -28,8 +28,8 @@ _Response = dict[str, list[dict[str, str]]]
 
 # Durations are in seconds. SQS cannot hide a message for longer than 12 hours after it is received.
 _LONGEST_BACKOFF = 43_170
-# The longest time to hide a message after its second or any later receive. A throttled poller may have held the
-# message for 1,230 s of SQS's 12 hours.
+# The longest time to hide a message after its second or any later receive. SQS reports only the time of the first
+# receive. A throttled poller may have held the message for 1,230 s of SQS's 12 hours.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
 # While a message is hidden, a FIFO queue does not deliver other messages from the same group.

@@ -19,8 +19,8 @@ use crate::jitter::Jitter;
 /// By default, a list has no jitter, and allows one retry for each wait. Any other backoff has [full
 /// jitter](Jitter::Full) and unlimited retries.
 ///
-/// `&Backoff` implements `IntoIterator`. With the `backon` feature, `&Backoff` also implements
-/// `backon::BackoffBuilder`.
+/// `&Backoff` implements `IntoIterator`, and each iterator draws its own waits. With the `backon` feature, `&Backoff`
+/// also implements `backon::BackoffBuilder`.
 ///
 /// ```
 /// use comeback_backoff::{Backoff, Jitter};
@@ -44,7 +44,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks.
+    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Even in nanoseconds, every duration fits
+    /// in 64 bits.
     tick: u64,
     retries: Option<u64>,
 }
@@ -107,8 +108,8 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// Creates a backoff from a list of waits, one for each retry. With jitter, the list holds the ceilings of the
-    /// waits.
+    /// Creates a backoff from a list of waits, one for each retry. An empty list allows no retry. With jitter, the list
+    /// holds the ceilings of the waits.
     ///
     /// # Errors
     ///
@@ -183,7 +184,7 @@ impl Backoff {
     }
 
     /// Returns the ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even past the last retry.
-    /// Decorrelated jitter ignores this ceiling.
+    /// Past the end of a list, its last wait is the ceiling. Decorrelated jitter obeys only the cap, not this ceiling.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }

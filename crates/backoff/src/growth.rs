@@ -56,8 +56,8 @@ impl Growth {
     }
 }
 
-/// base · factorᵉ, rounded to the nearest tick, at most 2⁶⁴ − 1. Uses only multiplication, because `core` has no
-/// `powi`.
+/// base · factorᵉ, rounded to the nearest tick, at most 2⁶⁴ − 1. `core` has no `powi`. Multiplication gives the same
+/// result on every machine.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {

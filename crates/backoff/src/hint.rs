@@ -5,7 +5,7 @@ use core::time::Duration;
 use rand::{Rng, RngExt};
 
 /// The wait that an error requests, for example with a server's `Retry-After` header. The next call is made no sooner
-/// than requested, or not at all.
+/// than requested, or not at all. Return a hint from the closure passed to [`Retry::hint`](crate::Retry::hint).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The wait before the next call, or `None` if no further call is made.
@@ -45,7 +45,7 @@ impl Hint {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Lets the hint replace a longer delay.
+    /// Lets the hint replace a longer delay. With a hint of zero, the next call is made immediately.
     ///
     /// ```
     /// use comeback_backoff::Hint;

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// The random distribution of a wait up to its ceiling c, in ticks.
+/// The random distribution of a wait up to its ceiling c, in [ticks](crate::Backoff::with_tick).
 ///
 /// The cap is applied to c before the draw. No draw is 0.
 ///
@@ -33,7 +33,7 @@ pub enum Jitter {
     /// Each wait is drawn uniformly from {⌈c/2⌉ … c}, where c is the ceiling.
     Equal,
     /// The first wait is drawn uniformly from {base … min(cap, 3·base)}, and each later wait from {base … min(cap,
-    /// 3·previous)}.
+    /// 3·previous)}. There is a cap, but no ceiling.
     Decorrelated,
     /// Every wait is exactly its ceiling, so operations that fail together retry together.
     None,

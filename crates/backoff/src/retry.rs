@@ -217,13 +217,14 @@ where
     /// Retries only errors for which `when` returns true; see [`is_transient_io`](crate::is_transient_io) for an
     /// example. By default, every error is retried.
     ///
-    /// [`sleep_blocking`](Self::sleep_blocking) calls `when` again after each wait.
+    /// [`sleep_blocking`](Self::sleep_blocking) calls `when` again after each wait. If `when` then returns false, no
+    /// further call is made.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
-    /// Also retries a successful call if `when_ok` returns true for its value. The last value is returned in any
-    /// case.
+    /// Also retries a successful call if `when_ok` returns true for its value. Once no retry is left, such a value is
+    /// returned as `Ok`.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -241,8 +242,8 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Lets the [`Hint`] of an error lengthen the wait or end the retries. A hint cannot add a retry once the delays
-    /// have run out.
+    /// Lets the [`Hint`] of an error lengthen the wait, [shorten](Hint::may_shorten) it, or end the retries. A hint
+    /// cannot add a retry once the delays have run out.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,

@@ -14,8 +14,8 @@ use std::io;
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// Returns false for all other status codes, whose causes do not go away on their own. The caller decides about
-/// vendor-specific codes, such as 520 to 529.
+/// Returns false for all other status codes. The causes of other standard 4xx and 5xx codes do not go away on their
+/// own. The caller decides about vendor-specific codes, such as 520 to 529.
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///

@@ -145,7 +145,7 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks timestamps that SQS always sets. The replay then assumes values for them.
+    /// True if the file lacks attributes that SQS always writes. [`Recorded::times_assumed`] says what is then assumed.
     pub times_assumed: bool,
     /// The handler's calls, and its decisions about the file's messages.
     pub handled: Handled,
@@ -156,7 +156,8 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// The decisions, one per message. Incomplete messages come last.
+    /// The decisions, one per message, in the order of the messages. Messages without an attribute that SQS always
+    /// writes come last.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,
@@ -277,7 +278,8 @@ fn why(outcome: &Outcome<'_>) -> String {
 }
 
 /// Returns the latest due time of a batch's messages, or `None` for an empty batch. A message received for the first
-/// time counts as due when it was sent.
+/// time counts as due when it was sent. Any other message is due when its backoff ends, or at its first receive if no
+/// retry follows.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,

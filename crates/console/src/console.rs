@@ -145,7 +145,8 @@ impl Console {
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
-    /// Returns an [`Operator`] for a page that only reads. Reading is never interrupted.
+    /// Returns an [`Operator`] for a page that only reads. It needs no interrupt, because a read ends when its future
+    /// is dropped.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }

@@ -54,7 +54,8 @@ where
     get(handler(answer))
 }
 
-/// A POST route for a form that may change something. A read-only console refuses it.
+/// A POST route for a form that may change something. Refuses a wrong form secret, and any form if the console is
+/// read-only.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -69,7 +70,8 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing in the account. Even a read-only console accepts it.
+/// A POST route for a form that changes nothing in the account. Refuses a wrong form secret, but even a read-only
+/// console accepts the form.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -84,8 +86,8 @@ where
     }))
 }
 
-/// A POST route for an upload that changes something. The handler must check the form secret with
-/// [`Visit::has_secret`].
+/// A POST route for an upload that changes something. The handler must check the form secret with [`Visit::has_secret`]
+/// before it changes anything.
 pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -213,7 +215,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// Returns the value of the first field with this name, or `None` if the field is empty or missing.
+    /// Returns the value of the first field with this name, or `None` if the field is empty or missing. A pressed
+    /// button precedes the text field of the same name, so the button's value counts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())

@@ -65,7 +65,8 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
     function.map_or(Searched::Unknown, Searched::Function)
 }
 
-/// Returns the function's name as used in commands, or `None` if neither the log nor the allow-list names it.
+/// Returns the function's name as used in commands, or `None` if neither the log nor the allow-list names it. Patterns
+/// on the allow-list do not count, because a pattern may match any word.
 async fn function(console: &Console, name: &FunctionName, is_logged: bool) -> Option<String> {
     let deployment = console.deployment().await.value.ok()?;
     let arn = deployment.arn_of(name);

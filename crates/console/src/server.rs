@@ -32,10 +32,12 @@ use crate::access::Access;
 use crate::response::refused;
 use comeback_operate::clock::now;
 
+/// Maximum number of open connections, which is enough for one user.
 pub(super) const CONNECTIONS: usize = 32;
 /// Longest wait for a request's headers.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest time without data while a request's body is being received.
+/// Longest time without data while a request's body is being received. An upload through a tunnel may stall for a
+/// while.
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// Longest time for one request and its response; searching a large log or queue can take minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
@@ -149,7 +151,8 @@ fn host(headers: &HeaderMap) -> Option<Authority> {
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 
-/// Returns true if `host` names this machine; refusing other names prevents DNS rebinding.
+/// Returns true if `host` names this machine; refusing other names prevents DNS rebinding. Any port is accepted,
+/// because a tunnel may listen on another port.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")

@@ -82,7 +82,7 @@ impl Study {
     }
 
     /// Simulates every [`Point`] of the study, and calls `progress` with the amount of work done since the previous
-    /// call.
+    /// call. The report does not depend on the number of rayon's threads.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
@@ -153,7 +153,8 @@ fn counting(point: Point, progress: &dyn Fn(u64)) -> impl FnMut(Write) {
     }
 }
 
-/// Returns the mean and its standard error, which is `None` for a single value.
+/// Returns the mean and its standard error, which is `None` for a single value. Sums the values from left to right, as
+/// `tests/contention/reference_model.py` does.
 fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.clone().fold(0.0, |sum, value| sum + value) / n;
@@ -161,8 +162,8 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// Returns the growth exponent e of a strategy's calls (calls ∝ clientsᵉ). Returns `None` unless the cells have at
-/// least two different numbers of clients.
+/// Returns the growth exponent e of a strategy's calls (calls ∝ clientsᵉ). Returns `None` unless the strategy's cells
+/// have at least two different numbers of clients.
 ///
 /// The exponent is the least-squares slope of ln(calls) against ln(clients).
 pub fn growth_exponent(cells: &[Cell], strategy: Strategy) -> Option<f64> {

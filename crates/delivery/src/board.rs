@@ -48,7 +48,8 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls in which the entry was sent, including a call that is still in flight.
     calls: u64,
-    /// Number of the entry's calls that were split or only partly throttled; these do not count against its retries.
+    /// Number of calls that do not count against the entry's retries: the call was split, or the service throttled
+    /// this entry but accepted others.
     free: u64,
     place: Place,
     error: Option<ServiceError>,
@@ -142,7 +143,8 @@ impl<E, R> Board<E, R> {
     }
 
     /// Takes the next batch: up to `most` ready entries, or half of the entries of a refused call. May take an eighth
-    /// more than `most` if no ready entries then remain.
+    /// more than `most` if no ready entries then remain. Halves usually come last, so that one bad entry does not hold
+    /// up the rest.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };

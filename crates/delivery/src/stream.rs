@@ -65,14 +65,16 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Delivers the entries from a stream, and yields each outcome as soon as it is known.
     ///
     /// At most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without an outcome) at any
-    /// time. A batch that is not full is sent after [`linger`](Self::linger).
+    /// time. While this many are open, or while outcomes are not taken, the sender does not poll the input stream. A
+    /// full batch is sent immediately, any other after [`linger`](Self::linger).
     ///
-    /// If an error such as a missing permission ends the delivery, only the open entries are handed back
-    /// ([`EntryError::Halted`](crate::EntryError::Halted)). Once the sender has given up on an entry in a
-    /// [`Lane`](crate::Lane), all later entries in the lane fail too.
+    /// An error such as a missing permission hands back all open entries
+    /// ([`EntryError::Halted`](crate::EntryError::Halted)), but later entries are still sent. To prevent that, stop
+    /// taking outcomes, or end the stream. Once the sender has given up on an entry in a [`Lane`](crate::Lane), all
+    /// later entries in the lane fail too, unless the lane has [`last_wins`](crate::Lane::last_wins).
     ///
-    /// Calls make no progress while the caller does not poll for outcomes. Do not await another delivery by the same
-    /// sender between two outcomes; spawn it instead.
+    /// Calls make no progress while the caller does not poll for outcomes, but they still count towards the sender's
+    /// limit. Do not await another delivery by the same sender between two outcomes; spawn it instead.
     ///
     /// Dropping the returned stream of outcomes drops the open entries. To keep the rest of the input stream, pass it
     /// as `&mut`.

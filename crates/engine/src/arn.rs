@@ -320,7 +320,7 @@ impl fmt::Display for PauseTarget {
 }
 
 /// The retry handler's own name and region. A function with the same name and region is never a target, not even in
-/// another account.
+/// another account, because the Lambda runtime does not provide the handler's account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// The function's name, from `AWS_LAMBDA_FUNCTION_NAME`.

@@ -122,7 +122,7 @@ impl fmt::Display for Reason {
 /// A message to send to the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The dead-letter as JSON, or the received body verbatim if it cannot be parsed or wrapped in JSON.
+    /// The dead-letter as JSON, or the received body verbatim if it cannot be parsed or is too large to wrap.
     pub body: String,
     /// Message attributes: `Reason` and the attributes that describe the event. If the message could not be parsed,
     /// its own attributes are included.

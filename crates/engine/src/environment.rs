@@ -69,13 +69,13 @@ impl Environment {
     }
 
     /// Handles one batch: decides what to do with each message, then performs the actions, deferrals first and moves
-    /// last.
+    /// last. A message that has to wait is hidden, or [moved](crate::Move) if there is no room to hide it.
     ///
     /// Before its re-invocation or move, a message is hidden until one to two hours after the latest possible end of
     /// the batch. After a crash, neither action is repeated within an hour, except for a last retry before `MAX_AGE`.
     ///
     /// `past_deadline` is called before each AWS call. Once it returns true, no further call is started, and the
-    /// remaining messages are reported as failed.
+    /// remaining messages are reported as failed. Panics are caught, and affect only the messages concerned.
     ///
     /// While `TARGET_FUNCTIONS` is empty, every message is kept until shortly before SQS would delete it. If a message
     /// has no id, the whole batch is kept.

@@ -4,7 +4,7 @@
 //! each [`Record`], carries out the actions through an [`Account`], and returns a [`BatchReport`].
 //!
 //! This crate never reads the clock or environment variables, and does not depend on an AWS SDK. All its random
-//! numbers come from seeded generators.
+//! numbers come from generators that are seeded with the id of a message or the key of an event.
 //!
 //! | file | holds |
 //! |---|---|

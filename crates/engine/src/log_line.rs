@@ -41,7 +41,7 @@ pub struct LogLine<'a> {
     pub receipt_handle: Option<Cow<'a, str>>,
 }
 
-/// Version 1 of the log format.
+/// Version 1 of the log format. A reader ignores unknown members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version;
 

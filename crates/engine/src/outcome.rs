@@ -120,7 +120,8 @@ pub enum What {
         /// When the retry was due, if the handler attempted it; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The first failed call for the message; `None` if no call failed.
+        /// The failed call that made the handler keep the message or, without one, the failed call to hide it. `None`
+        /// if neither failed.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -188,7 +189,8 @@ impl Outcome<'_> {
         self.event.as_ref().map(|event| event.retry)
     }
 
-    /// The step that the handler took or tried to take, such as `defer`; `None` if it is unknown.
+    /// The step that the handler took or tried to take: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`. `None` if
+    /// it is unknown.
     pub const fn step(&self) -> Option<&'static str> {
         match self.what {
             What::Defer { .. } => Some("defer"),

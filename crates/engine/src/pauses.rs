@@ -127,9 +127,11 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Returns a random time between the end of the pause and `spread` later; `None` if the pause has no end.
+    /// Returns the time at which a held event becomes due: a random time between the end of the pause and `spread`
+    /// later. `None` if the pause has no end.
     ///
-    /// `first_id` is the id that the message had when it was first sent.
+    /// An event with too little of `MAX_AGE` left becomes due sooner. `first_id` is the id that the message had when it
+    /// was first sent.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }

@@ -158,7 +158,8 @@ impl Settings {
 }
 
 impl Policy {
-    /// Reads the stack's policy from environment variables, which `lookup` returns by name.
+    /// Reads the stack's policy from environment variables, which `lookup` returns by name. An unset variable has its
+    /// default value.
     ///
     /// # Errors
     ///

@@ -65,9 +65,9 @@ pub enum NotRecalled {
     Unanswered,
     /// The message may already have been made visible early because of an earlier entry in the pauses document.
     Before,
-    /// The message becomes visible soon anyway.
+    /// The message becomes visible soon anyway: within two minutes, or only a little later than its new due time.
     Soon,
-    /// The message was moved (sent again with a delay), so it has no handle yet.
+    /// The message was moved (sent again with a delay), so it has no handle yet. It becomes visible within 15 minutes.
     Moved,
 }
 
@@ -128,7 +128,8 @@ impl Recall<'_> {
         }
     }
 
-    /// Returns the time at which a message's retry becomes due because of this entry.
+    /// Returns the time at which a message's retry becomes due because of this entry. The operator makes the message
+    /// visible at that time.
     ///
     /// # Errors
     ///
@@ -200,7 +201,8 @@ impl Recall<'_> {
         matches!(self, Self::Request(Request { kind: RequestKind::Cancel, .. }))
     }
 
-    /// Returns the time at which a message's retry becomes due because of this entry.
+    /// Returns the time at which a message's retry becomes due because of this entry, without checking whether the
+    /// entry applies to the message. For a moved message, the handler draws another time.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Request(request) => request.due_of(message_id, message.retry),

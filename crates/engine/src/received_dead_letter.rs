@@ -46,7 +46,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// When the event was dead-lettered: the earlier of the message's `dead_lettered_at` and its send time.
     pub dead_lettered_at: Timestamp,
     /// The event's `origin_request_id` or, without one, the request id of the failed invocation. If both are missing,
-    /// this is SQS's id for the event's first message.
+    /// this is SQS's id for the event's first message. `None` if the event is unreadable.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,
@@ -95,13 +95,14 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Returns a message body that makes the event start over when it is sent to the retry queue.
+    /// Returns a message body that makes the event start over when it is sent to the retry queue. The message needs no
+    /// attributes.
     ///
     /// `function_arn` and `payload` replace the event's own. The event keeps its key, but not its error.
     ///
     /// # Errors
     ///
-    /// Fails with the handler's reason if the handler would dead-letter the same message again.
+    /// Fails if no event can be read from the body, with the reason that the handler would give for it.
     pub fn redriven(&self, function_arn: Option<&str>, payload: Option<&RawValue>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
@@ -145,8 +146,8 @@ impl<'a> ReceivedDeadLetter<'a> {
 
     /// Adds the event that the message's body contains, in the handler's own format.
     ///
-    /// If the handler received this body and dead-lettered it unchanged, the body's reason, detail and time are out of
-    /// date, and are ignored.
+    /// If the handler received this body and dead-lettered it unchanged, anyone may have written it. Its reason, detail
+    /// and time are then ignored.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

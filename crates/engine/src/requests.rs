@@ -31,7 +31,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// The name of the `comeback` subcommand that makes requests of this kind.
+    /// The name of the `comeback` subcommand that makes requests of this kind: `retry` or `cancel`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -55,7 +55,8 @@ pub struct Request {
     /// The millisecond part of the request's time. It distinguishes otherwise identical requests made in the same
     /// second.
     pub millis: u64,
-    /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`].
+    /// The time after `at` within which the retries become due: whole seconds, at most [`LONGEST_WITHIN`]. Zero for a
+    /// cancel request.
     pub within: Duration,
     /// Globs for the `errorType` of the events that the request applies to. Without globs, it applies to every error.
     pub errors: Vec<String>,
@@ -69,8 +70,8 @@ pub struct Request {
     pub why: Option<String>,
     /// When the request ends, in whole seconds. If `None`, it ends [`LONGEST_REQUEST`] after it was made.
     pub until: Option<Timestamp>,
-    /// True once an operator has withdrawn the request. It stays in the document, so that no message is recalled
-    /// twice.
+    /// True once an operator has withdrawn the request. Handlers then ignore it. It stays in the document, so that no
+    /// message is recalled twice.
     pub withdrawn: bool,
 }
 

@@ -89,7 +89,8 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
 /// Draws the wait after a call that AWS may have accepted: one to two hours, counted from the end of the call.
 /// `call` is the call's duration.
 ///
-/// Rule 6 of [`decide`](mod@crate::decide) may shorten it.
+/// Rule 6 of [`decide`](mod@crate::decide) may shorten it to leave time for a last retry. If there is no time for one,
+/// the wait is not shortened.
 fn uncertain(record: &Record, case: Option<&Case<'_, '_>>, call: Duration) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case.and_then(|case| case.cut(drawn, case.now.saturating_add(call), case.end_of_max_age()));

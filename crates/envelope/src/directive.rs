@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An error that fails the invocation and sets the time of the next retry.
 ///
-/// The retry handler adds up to a tenth of the wait as jitter. The retry is due earlier if the event would otherwise
-/// exceed `MAX_AGE`. A wait of zero or a time in the past is ignored.
+/// The retry handler adds up to a tenth of the wait as jitter. The retry counts towards `MAX_RETRIES`. It is due
+/// earlier if the event would otherwise exceed `MAX_AGE`. A wait of zero or a time in the past is ignored, and the
+/// ordinary backoff applies.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -56,7 +57,7 @@ impl RetryAfter {
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason, in plain text, to the error's message.
+    /// Adds a reason, in plain text, to the error's message, and so to the function's log and any dead-letter.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -150,8 +151,10 @@ mod with_lambda_runtime {
 
     /// Converts a boxed error into the error that the runtime reports.
     ///
-    /// A [`RetryAfter`] or [`NonRetryable`] among its causes is reported under its own name. Any other error keeps
-    /// the name that the runtime gives it, and the messages of its causes are added to its own.
+    /// If the error or one of its causes is a [`RetryAfter`] or [`NonRetryable`], that error is reported under its own
+    /// name. Without this function, all boxed errors have the same name, so these two have no effect on the retries.
+    ///
+    /// Any other error keeps the name that the runtime gives it, and the messages of its causes are added to its own.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};

@@ -18,7 +18,8 @@ pub struct Metadata {
     pub attempt: u64,
     /// The time of the event's first failure, in epoch seconds; any `u64` in a forged envelope.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation, never empty; `None` if the envelope has no id.
+    /// The request id of the first invocation, never empty; `None` if the envelope has no id. Comeback's handler always
+    /// writes an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
@@ -64,7 +65,8 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// Parses the value of an optional key. Returns `None` if the key is absent or its value is `null`.
+/// Parses the value of an optional key. Returns `None` if the key is absent or its value is `null`, which programs in
+/// other languages may write for a missing value.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -88,7 +90,7 @@ fn optional<'a, T: Deserialize<'a>>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Style {
-    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`, around any payload.
+    /// The envelope is `{"_retry_metadata": …, "_original_payload": …}`, around any payload. The target must unwrap it.
     #[default]
     Wrap,
     /// The envelope is the payload with the additional key `_retry_metadata`, for targets that ignore unknown keys. A

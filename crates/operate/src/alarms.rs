@@ -118,7 +118,8 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     watched.max_by_key(rank)
 }
 
-/// Returns the name of the alarm that `attach` creates for a function's dropped events in this deployment.
+/// Returns the name of the alarm that `attach` creates for a function's dropped events. It begins with the retry
+/// queue's name, because two deployments may retry different aliases of one function.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -138,7 +139,8 @@ const METRIC: &str = "DestinationDeliveryFailures";
 /// Maximum number of actions for each state of an alarm. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-/// Returns the description of a function's alarm. The alarm in the template has the same description.
+/// Returns the description of a function's alarm. The template and the CDK construct use the same text for their
+/// alarms.
 fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -158,7 +160,8 @@ pub struct Losses {
     pub is_silent: bool,
     /// True if another alarm, such as one that the CDK construct created, also monitors the function's dropped events.
     pub others: bool,
-    /// The SNS topics that the deployment's own alarms notify; `None` if the deployment has no alarms.
+    /// The SNS topics that the deployment's own alarms notify; `None` if the deployment has no alarms. In that case,
+    /// `attach` does not create one for the function.
     pub topics: Option<BTreeSet<String>>,
 }
 

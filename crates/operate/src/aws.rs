@@ -1,7 +1,9 @@
 //! The AWS calls that Comeback's commands and console make, as a trait that does not depend on the AWS SDK.
 //!
 //! [`Aws`] has two implementations: [`sdk::SdkAws`] calls AWS, and `simulated::SimulatedAws` (feature `simulated`)
-//! works in memory. Each method stands for one AWS operation. Its [`Failure`] names the IAM action and the resource.
+//! works in memory. Each method stands for one AWS operation, and reads all pages of the response unless its
+//! documentation says otherwise. A read that returns an `Option` returns `None` if the resource does not exist. A
+//! [`Failure`] names the IAM action and the resource.
 
 #[cfg(feature = "sdk")]
 pub mod sdk;

@@ -127,7 +127,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// The name that selects the deployment in a command.
+    /// The name that selects the deployment in a command: its stack's name or, without a stack, its handler's name.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }

@@ -46,7 +46,8 @@ pub struct Examination {
     pub probe: bool,
 }
 
-/// Runs the checks; with [`Examination::probe`], also sends one event to the example function.
+/// Runs the checks without changing anything. With [`Examination::probe`], also sends one event to the example
+/// function.
 ///
 /// # Errors
 ///

@@ -86,7 +86,8 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// Returns the function's name for a suggested command, or its ARN if its account or region is not that of `home`.
+/// Returns the function's name for a suggested command. If the name looks like a flag, or if the function's account or
+/// region is not that of `home`, returns the ARN.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));

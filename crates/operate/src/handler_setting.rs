@@ -57,7 +57,8 @@ pub fn list_with(list: &str, arn: &str) -> String {
     entries(list).chain([arn]).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the allow-list `list` without the entries that name the function `arn`. Patterns are kept.
+/// Returns the allow-list `list` without the entries that name the function `arn`, with or without a qualifier.
+/// Patterns are kept.
 pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }

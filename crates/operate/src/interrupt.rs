@@ -4,7 +4,8 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. It is checked between calls to AWS.
+/// An operator's signal to stop long-running work. The work checks it between calls to AWS. Once it is raised, the work
+/// makes visible the dead-letters that it hid, and reports what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 

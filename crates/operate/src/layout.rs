@@ -67,7 +67,8 @@ pub struct Column {
 pub struct Fact {
     /// The title of the fact, such as `Waiting`.
     pub title: &'static str,
-    /// A number to show before the text, with the separator between them.
+    /// A number to show before the text, with the separator between them. The number has the [tone](Text::tone) of the
+    /// first line.
     pub count: Option<(u64, &'static str)>,
     /// The lines of text beside the title. The first line does not include `count`.
     pub lines: Vec<Text>,

@@ -55,7 +55,8 @@ pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if the log line is about the message, the event or the invocation with this id.
+/// Returns true if the log line is about the message, the event or the invocation with this id. CloudWatch's filter
+/// also finds lines that contain the id in other fields.
 pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 /// The units of time for a rate, in seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-/// The accepted rates, in events per second. A rate outside this range is probably a typo.
+/// The accepted rates, in events per second: from one event in 1,000 days to more than Lambda accepts in any region. A
+/// rate outside this range is probably a typo.
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// Formats a number with three significant digits: `0.0123`, `1.58`, `837,000`.

@@ -104,7 +104,7 @@ impl Change for RequestEvents {
     }
 
     /// Writes the request and recalls messages. The plan is never out of date, because a request applies to all
-    /// events that have failed so far.
+    /// events that have failed so far. More messages may be recalled than planned.
     async fn perform(&self, operator: &Operator, _: &RequestPlan) -> Result<Performed<Self>, Failure> {
         let plan = self.plan(operator).await?;
         let (request, forgotten) = self.write(operator, &plan).await?;
@@ -187,6 +187,7 @@ impl RequestEvents {
     }
 
     /// Returns the request to write at `at`. Its end depends on `hidden`, the longest time that a message is hidden.
+    /// Only a cancellation by key lasts as long as a request can.
     fn request(
         &self,
         operator: &Operator,

@@ -98,7 +98,8 @@ struct MappingState {
     maximum_concurrency: Option<i32>,
 }
 
-/// Reads the state of a deployment, reusing what is still fresh in `before`, the previous result.
+/// Reads the state of a deployment. `before` is the previous result, if any. With it, dead-letters are received again
+/// only if their number has changed, and CloudWatch is read again only after a minute.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Charts and tables for an HTML page.
+//! Charts and tables for an HTML page. The templates escape every text except [`Picture::markup`].
 
 use askama::Template;
 use plotters::style::RGBColor;

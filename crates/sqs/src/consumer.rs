@@ -30,7 +30,8 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// Maximum length of the reserve at the end of an invocation. During the reserve, the consumer does not start
 /// processing another record.
 const RESERVE: Duration = Duration::from_secs(5);
-/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left.
+/// Calls to SQS are abandoned when only 1/`KEPT_FREE` of the [`RESERVE`] is left. If the function timed out during a
+/// call, Lambda would deliver the whole batch again.
 const KEPT_FREE: u32 = 5;
 /// Maximum number of digits in a number from SQS, enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
@@ -58,7 +59,8 @@ struct Shared<F> {
 
 /// Turns a function that handles one record into a Lambda function for [`lambda_runtime::run`].
 ///
-/// [`diagnostic`](crate::diagnostic) converts a boxed error to one that Lambda can report.
+/// If the function returns a boxed error, convert the error with [`diagnostic`](crate::diagnostic). Otherwise, a boxed
+/// [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) has no effect.
 ///
 /// # Errors
 ///
@@ -174,13 +176,15 @@ struct ReceivedMessage {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// Processing of the record has not started or has not finished.
+    /// Processing of the record has not started or has not finished. The message becomes visible again after the
+    /// queue's own visibility timeout.
     Untouched,
     /// The record succeeded, or the message was sent to the dead-letter queue.
     Settled,
     /// The record failed, and its message is to become visible again at this time.
     Due(Timestamp),
-    /// The message is skipped, because an earlier message of its group was not processed successfully.
+    /// The message is skipped, because an earlier message of its group was not processed successfully. It becomes
+    /// visible again immediately.
     Blocked,
 }
 
@@ -264,8 +268,9 @@ where
         response
     }
 
-    /// Waits until the [reserve](RESERVE) begins, then hides or deletes the messages whose outcome is known. Never
-    /// returns; the caller drops this future when `run` ends.
+    /// Waits until the [reserve](RESERVE) begins, then hides or deletes the messages whose outcome is known, so that a
+    /// timeout affects only the others. Never returns, because the response must wait for `run`. The caller then drops
+    /// this future.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {

@@ -9,8 +9,8 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout from the second receive on: SQS's 12 hours, less 30 s, less the 1,230 s that may have
-/// passed since the receive.
+/// Maximum visibility timeout from the second receive on: SQS's 12 hours, less 30 s, less the 1,230 s for which a
+/// throttled poller may have held the message. SQS reports only the time of the first receive.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());
@@ -29,7 +29,8 @@ const SHOWN: usize = 64;
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`; by default, 10 s. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The maximum backoff, up to 43,170 s. The default is an hour, or a minute for a FIFO queue.
+    /// The maximum backoff, up to 43,170 s. The default is an hour, or a minute for a FIFO queue, where a hidden
+    /// message holds up its group.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default; `Decorrelated` is refused.
     pub jitter: Jitter,
@@ -41,7 +42,7 @@ pub struct Options {
     /// The URL of the dead-letter queue. Without one, a message that gets no retry is hidden for `max_backoff` again
     /// and again, until the queue's redrive policy moves it or its retention period ends.
     pub dead_letter_queue_url: Option<String>,
-    /// The maximum number of records, or FIFO groups, that are processed at the same time: 1 by default.
+    /// The maximum number of records, or FIFO groups, that are processed at the same time: 1 to 1,000; by default, 1.
     pub concurrency: usize,
 }
 

@@ -32,6 +32,7 @@ struct Die {
 }
 
 impl Dice {
+    /// Gives each fault its own random number generator, so that adding a fault does not change the others' draws.
     pub(crate) fn new(seed: u64, start: Timestamp, faults: &Faults) -> Self {
         let mut dice = [const { None }; Fault::ALL.len()];
         for (fault, strikes) in faults.iter() {

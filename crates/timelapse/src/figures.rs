@@ -85,7 +85,8 @@ fn index(moment: Timestamp) -> usize {
 ///
 /// An event arrives when its target is first invoked.
 ///
-/// Later versions may add members to the JSON, but will not rename any.
+/// No figure depends on the machine. Later versions may add members to the JSON, but will not rename any. The last four
+/// fields are not part of the JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The scenario's seed for random numbers.
@@ -120,7 +121,8 @@ pub struct Summary {
     pub peak_delayed: usize,
     /// Number of moves: messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`.
+    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`. Such moves happen
+    /// because a handler environment cannot use another environment's share of `HIDE_UP_TO`.
     pub moves_with_room: u64,
     /// Number of calls to each AWS API.
     pub api_calls: CallCounts,
@@ -216,6 +218,8 @@ impl Summary {
 }
 
 /// Figures for one target: `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`.
+///
+/// The last three fields are not part of the JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TargetFigures {
     /// Name of the target.

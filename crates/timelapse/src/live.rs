@@ -92,7 +92,8 @@ pub enum Defect {
     Down(TargetError),
     /// Invocations whose payload contains this string fail with this error.
     Bug(&'static str, TargetError),
-    /// At most this many invocations run at a time, and each takes this long.
+    /// At most this many invocations run at a time, and each takes this long. The function never runs for an event
+    /// that arrives while that many are running.
     Throttled(usize, Duration),
 }
 

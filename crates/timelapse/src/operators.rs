@@ -24,7 +24,7 @@ pub trait OperatedDeployment {
     fn policies(&self) -> Arc<Policies>;
 
     /// Removes and returns the handler's log lines since the previous call, each with its time. The first call returns
-    /// none.
+    /// none, because the run keeps log lines only from then on.
     fn take_log(&self) -> Vec<(Timestamp, String)>;
 
     /// Number of messages in the retry queue, by state.

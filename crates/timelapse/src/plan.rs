@@ -79,7 +79,8 @@ pub enum PlanError {
 
 impl Plan {
     /// Rehearses every policy in the grid on all cores, and calls `progress` after each. The grid varies
-    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`; the other settings come from `settings`.
+    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`; the other settings come from `settings`. The plan is the same on any
+    /// number of cores.
     ///
     /// # Errors
     ///

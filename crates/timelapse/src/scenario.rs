@@ -24,7 +24,8 @@ const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// Largest payload, in bytes: SQS's limit of 1 MiB, less up to 2 KiB for the rest of the invocation record.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// Everything that determines a run, except the policies; by default, the scenario of `comeback simulate`.
+/// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a 24-hour
+/// run with 1,000 events. Their target is down for the first 3 hours.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Seed for all random numbers.
@@ -35,7 +36,8 @@ pub struct Scenario {
     pub events: usize,
     /// Events arrive at random times during this first part of the run.
     pub arrival_spread: Duration,
-    /// Duration of the outage, counted from the run's start, for targets that have none of their own.
+    /// Duration of the outage, counted from the run's start, for targets that have none of their own. Every invocation
+    /// that begins while the target is down fails.
     pub outage: Duration,
     /// Probability that an invocation fails while the target is up, from 0 to 1.
     pub failure_rate: f64,
@@ -47,6 +49,7 @@ pub struct Scenario {
     /// no invocation hangs.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000); `None` if unlimited.
+    /// Invocations beyond the capacity fail.
     pub capacity: Option<f64>,
     /// Wait that the target requests with `RetryAfter` on each failure: whole seconds, at most 14 days. `None` if the
     /// target requests no wait.

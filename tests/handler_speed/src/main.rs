@@ -117,7 +117,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Compares the handler from an earlier commit with the current one, on alternating batches.
+/// Compares the handler from an earlier commit with the current one. Both get the same batches, in turn.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [

@@ -14,7 +14,7 @@ use comeback_tests::MiniStack;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// Runs a test on the server and async runtime that all tests share.
+/// Runs a test on the server and async runtime that all tests share. The server's connections need that runtime.
 fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
     static SERVER: OnceCell<MiniStack> = OnceCell::const_new();

@@ -6,7 +6,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// On the server's fast clock, the handler checks a held event every 22 seconds instead of every 22 minutes.
+/// On the server's fast clock, the handler checks a held event every 22 seconds instead of every 22 minutes. `comeback`
+/// runs in real time, so the pause ends long before the event is due. The event is then retried without a spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;

@@ -238,7 +238,8 @@ fn parameter_of(variable: &str) -> String {
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
-/// Returns true if CloudFormation would refuse the value.
+/// Returns true if CloudFormation would refuse the value. CloudFormation matches a pattern against the whole value, and
+/// accepts decimals in a number.
 fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =

@@ -120,7 +120,7 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
 
 /// Maximum number of clients in `arrivals.svg`.
 const READABLE_CLIENTS: u32 = 50;
-/// End of the time axis of `arrivals.svg`, in milliseconds.
+/// End of the time axis of `arrivals.svg`, in milliseconds. By then, the strategies visibly differ.
 const WINDOW_MS: f64 = 5_000.0;
 const WIDTH: u32 = 900;
 const HEADER_HEIGHT: u32 = 86;

@@ -23,7 +23,8 @@ pub struct Recorded<'t> {
 }
 
 impl<'t> Recorded<'t> {
-    /// Parses a file's text. `at` is the assumed send time of a message that contains no time.
+    /// Parses a file's text: an SQS event, the output of `aws sqs receive-message`, a message or a failure record, or
+    /// several of these. `at` is the assumed send time of a message that contains no time.
     ///
     /// # Errors
     ///
@@ -172,7 +173,8 @@ impl Message {
     }
 }
 
-/// An SQS event built from the values in a file.
+/// An SQS event built from the values in a file. Their messages may lack attributes, because `aws sqs receive-message`
+/// prints only those that its caller requests.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
     /// True if a message lacked an attribute that SQS always writes, so a value was assumed.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Returns a copy of an SQS event with all times shifted by the same number of whole seconds. `moment` becomes `now`,
-/// or a time less than a second earlier.
+/// or a time less than a second earlier. Every other byte stays the same.
 ///
 /// # Panics
 ///

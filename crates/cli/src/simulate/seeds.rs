@@ -19,7 +19,8 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// Number of seeds in a group. The seeds in a group run in parallel.
+/// Number of seeds in a group. The seeds in a group run in parallel, but are tallied in order, so that the same
+/// arguments always give the same report.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(

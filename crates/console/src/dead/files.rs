@@ -52,7 +52,8 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// Returns `name` if it has the format of the console's own file names, which contain no folder.
+/// Returns `name` if it has the format of the console's own file names. They contain no folder, so a form cannot name a
+/// file in another folder.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -82,7 +83,8 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// Sends the browser the file that a form names. Only files that this server has written can be downloaded.
+/// Sends the browser a file that this server has written. The file contains payloads, so only a form with the form
+/// secret can request it.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;

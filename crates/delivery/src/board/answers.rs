@@ -123,7 +123,8 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Returns the failed entries to retry, with their waits, and gives up on the others.
+    /// Returns the failed entries to retry, with their waits, and gives up on the others. A lane's later entries count
+    /// at least as many calls as its first, so that they wait as long.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -183,6 +184,7 @@ const CALLS: u32 = 6;
 /// Minimum number of refused half-size calls before the sender assumes that the service would refuse every call.
 const HALVES: u32 = 2;
 /// If at most this many entries are left, the sender tries each, even if the service has refused every call so far.
+/// This takes at most two calls per entry.
 const FEW: usize = 50;
 
 /// Counts the calls that were refused as a whole, until the service accepts an entry.
@@ -191,7 +193,8 @@ pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// True if the service accepted an entry, or refused calls for different reasons.
+    /// True if the service accepted an entry, refused calls for different reasons, or refused a call for its size or
+    /// for some of its entries. A call that was too large says nothing about smaller calls.
     differ: bool,
     is_certain: bool,
 }

@@ -228,8 +228,8 @@ impl Attachment {
         }
     }
 
-    /// Step 3 of docs/attach.md: lets the handler invoke the function. A stack that owns the handler grants this
-    /// permission itself.
+    /// Step 3 of docs/attach.md: lets the handler invoke the function. If a stack owns the handler, the step adds the
+    /// function to the stack's parameter `TargetFunctions`, and the stack grants the permission.
     pub(crate) fn allow_invoking(&self) -> Result<Option<Step>, Failure> {
         let arn = &self.target.arn;
         match missing(seen(&self.invoke)?) {

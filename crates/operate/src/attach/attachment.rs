@@ -15,6 +15,8 @@ use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_with, parameter_value};
 use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 
+/// Facts about one function. `detach` uses none of `send`, `use_key` and `invoke`, so it works even if they cannot be
+/// read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,

@@ -13,8 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans how to detach the function. Its earlier destination is restored first. The allow-list entry and the
-    /// permissions stay until the function's events have left the retry queue.
+    /// Plans how to detach the function. Its earlier destination is restored first. Unless the operator used `--now`,
+    /// everything else stays until the function's events have left the retry queue.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());

@@ -23,7 +23,9 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
 /// Evidence of whether all events of a function have left the retry queue.
 ///
-/// The evidence comes from the handler's log, because SQS only estimates the number of messages in the queue.
+/// No event is left once every invocation that could fail has ended, the handler has received every due message, and
+/// every event in the handler's log is settled. An empty queue is not enough, because SQS only estimates its message
+/// counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,

@@ -136,7 +136,8 @@ impl SimulatedAws {
         Account { aws: Rc::new(self.clone()), place }
     }
 
-    /// The state of the simulated account at the current time.
+    /// The state of the simulated account at the current time. Drop the returned value before the next call to the
+    /// account.
     ///
     /// # Panics
     ///

@@ -255,7 +255,8 @@ pub(super) struct Lines {
     path: PathBuf,
     file: BufReader<File>,
     number: u64,
-    /// True if the last line is incomplete because `dead discard` was killed while writing it.
+    /// True if the last line is incomplete because `dead discard` was killed while writing it. Its dead-letter is still
+    /// in the queue.
     pub(super) is_cut_off: bool,
 }
 
@@ -270,6 +271,7 @@ impl Lines {
     }
 
     /// Returns the original message's id and the message to send; `None` at the end, or before an incomplete last line.
+    /// The last line break may be missing, because some editors remove it.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;

@@ -27,10 +27,11 @@ use crate::text;
 pub struct Redrive {
     /// The dead-letters to redrive.
     pub chosen: Chosen,
-    /// The ARN of an allowed function to invoke instead of the original one; `None` keeps the original function.
+    /// The ARN of a function to invoke instead of the original one; `None` keeps the original function.
+    /// `TARGET_FUNCTIONS` must allow the new function.
     pub retarget: Option<String>,
-    /// A payload to send instead of the dead-letter's own, for a plan of exactly one dead-letter; `None` keeps the
-    /// original.
+    /// A payload to send instead of the dead-letter's own; `None` keeps the original. A new payload is refused if the
+    /// plan has several dead-letters.
     pub payload: Option<NewPayload>,
     /// The maximum rate of the redrive.
     pub pace: Pace,

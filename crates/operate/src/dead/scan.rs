@@ -21,9 +21,11 @@ use crate::operator::{Operator, Progress};
 pub(super) const ROUND: usize = 80;
 /// The wait time of each receive: the shortest long poll, because a short poll queries only some of SQS's servers.
 const WAIT: Duration = Duration::from_secs(1);
-/// The maximum number of dead-letters to hide at once; SQS allows about 120,000 messages in flight.
+/// The maximum number of dead-letters to hide at once. SQS allows about 120,000 messages in flight, including those of
+/// other readers.
 const MOST_HIDDEN: usize = 110_000;
-/// The number of consecutive rounds without a new dead-letter after which a scan ends.
+/// The number of consecutive rounds without a new dead-letter after which a scan ends. Two rounds are sixteen long
+/// polls.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
 /// A scan tells the operator before it makes more than this many dead-letters visible again, because that takes a

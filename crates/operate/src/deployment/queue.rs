@@ -10,7 +10,8 @@ use crate::account::Account;
 use crate::failure::Failure;
 
 /// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. It leaves ample time
-/// to read 100,000 dead-letters, which takes a few minutes.
+/// to read 100,000 dead-letters, which takes a few minutes. A longer time would only keep the dead-letters hidden for
+/// longer if a command is killed.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// One of a deployment's SQS queues.

@@ -145,8 +145,8 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// The name of the policy that a suggested command adds to a role. It contains the id of the event source mapping
-/// instead of the names of the function and the queue, because they might make it too long.
+/// The name of the policy that a suggested command adds to a role. Functions may share a role, so the name contains the
+/// id of the event source mapping. The names of the function and the queue might make it too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

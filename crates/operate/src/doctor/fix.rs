@@ -44,7 +44,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key.
+/// The command that makes a queue's key usable again, or replaces the key. A key is still disabled after its deletion
+/// has been cancelled; the doctor's next run suggests enabling it.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -68,7 +69,8 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
 }
 
 /// The command that changes the handler's settings. It changes stack parameters where they exist, because the stack's
-/// next deployment would undo any other change.
+/// next deployment would undo any other change. AWS refuses a second update while the first is in progress, so the
+/// doctor suggests the other changes the next time it runs.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -108,7 +110,7 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
         // The template adds its example function to TARGET_FUNCTIONS, and omits BASE_BACKOFF and MAX_BACKOFF if
-        // BACKOFFS is set.
+        // BACKOFFS is set. They can differ from the stack's parameters although nobody changed them by hand.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;

@@ -88,7 +88,8 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
 }
 
 /// Checks that the handler may invoke the function. If the function is not attached, the fix is a separate policy,
-/// because `attach` would also attach the function.
+/// because `attach` would also attach the function. The same applies if `attach` might fail because a stack owns the
+/// handler's role.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";

@@ -34,7 +34,7 @@ pub struct Reach {
     /// The number of seconds within which all affected events are retried, or `None` if no event is affected.
     pub all_within_seconds: Option<u64>,
     /// The number of events whose messages are not recalled, because an earlier request or resume already applied to
-    /// them.
+    /// them. The new request applies to such a message once it becomes visible.
     pub before: u64,
     /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
     /// within 15 minutes.

@@ -112,7 +112,8 @@ pub enum Report {
         /// The status of the invocation (`success`, `error`, `failure` or `timeout`), if the report has one.
         status: Option<String>,
     },
-    /// The log contains no `REPORT` line for the invocation, which might not have ended yet.
+    /// The log contains no `REPORT` line for the invocation. The invocation might not have ended, or the line might not
+    /// have arrived.
     #[serde(rename = "no")]
     NotSeen,
     /// The log could not be read.

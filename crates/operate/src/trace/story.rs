@@ -57,7 +57,7 @@ pub struct Step {
 /// The kinds of steps in an event's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// An attempt failed, according to the handler's first line about the failure.
+    /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
     Failed,
     /// An operator redrove the dead-lettered event, so its retries started over.
     Redriven,

@@ -27,7 +27,7 @@ const AN_HOUR: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Events are waiting, and at least half of them have a known error.
+    /// Events are waiting, and at least half of them have a known error: the function ran and failed.
     Failing,
     /// No event is waiting, but some events were dead-lettered in the last twelve hours.
     DeadLettering,

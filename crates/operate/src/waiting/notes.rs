@@ -31,7 +31,8 @@ impl Reading {
             && !self.hides_lines()
     }
 
-    /// Returns true if every waiting event that matches the filter seems to have been found in the log.
+    /// Returns true if every waiting event that matches the filter seems to have been found in the log. A hidden
+    /// message without a log line is noticed only if there is no filter.
     pub fn is_complete(&self, now: Timestamp) -> bool {
         let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
         self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged

@@ -91,8 +91,8 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Updates a reading that was made without a filter. If the update is dropped, the next one continues where it
-    /// stopped.
+    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, and new log lines. The
+    /// reading can be used during the update. If the update is dropped, the next one continues where it stopped.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Reading {
     }
 
     /// If the filter's error glob matches no waiting event, returns the errors of the waiting events. Reads the log
-    /// again.
+    /// again, and also returns `None` if that fails.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
@@ -248,7 +248,8 @@ impl Reading {
 }
 
 /// The maximum age of the last log line about an event that is still waiting. A moved message is logged only when it is
-/// first moved and when it is settled.
+/// first moved and when it is settled. Paused time does not count towards `MAX_AGE`, so after a pause, the line may be
+/// as old as SQS's retention period.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

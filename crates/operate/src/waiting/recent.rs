@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The length of the period that a [`Step`] covers.
 pub const STEP: Duration = Duration::from_secs(300);
-/// The maximum number of functions that are counted.
+/// The maximum number of functions that are counted. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
 /// The counts of one function's events in one five-minute period.

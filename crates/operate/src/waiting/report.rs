@@ -43,7 +43,7 @@ pub struct Report<'r> {
     pub found: u64,
     /// True if no filter was used, so `found` can be compared with `retry_queue`.
     pub is_everything: bool,
-    /// True if no waiting event is missing from the report.
+    /// True if no waiting event seems to be missing; see [`Reading::is_complete`].
     pub is_complete: bool,
     /// The message counts of the retry queue, approximate and up to a minute old.
     pub retry_queue: Depth,

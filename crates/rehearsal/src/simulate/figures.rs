@@ -77,7 +77,8 @@ pub struct Figure {
     pub tone: Tone,
 }
 
-/// Returns every figure that stays the same when a run is repeated.
+/// Returns the figures that stay the same when a run is repeated. Leaves out some, such as the number of moves, if they
+/// are zero in every run.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {

@@ -35,7 +35,7 @@ struct Page {
     has_outage: bool,
     retries: Vec<String>,
     retry_charts: [Chart; 2],
-    /// Charts with a line for each target in the first run; empty if there is only one target.
+    /// Charts with a line for each of the first five targets in the first run; empty if there is only one target.
     target_charts: Vec<Chart>,
     depth: Vec<String>,
     queue_charts: [Chart; 2],

@@ -201,7 +201,8 @@ impl WrittenRequest {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
 
-    /// Returns the earliest and the latest time at which the request may end.
+    /// Returns the earliest and the latest time at which the request may end. A message may be hidden just before the
+    /// handler reads the request, its next receive may be throttled, and the next call for it may be refused.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());

@@ -153,7 +153,7 @@ impl KnownPauses {
         self.requests().filter(reaches).map(WrittenRequest::at).min()
     }
 
-    /// Returns true if a request cancels the event at `now`.
+    /// Returns true if a request cancels the event at `now`. A request that names keys also covers later failures.
     pub(super) fn cancelled(&self, failed: Failed<'_>, now: Timestamp) -> bool {
         self.requests().filter(|request| request.within.is_none()).any(|request| {
             let has_failed = failed.sent < request.at() || !request.keys.is_empty();

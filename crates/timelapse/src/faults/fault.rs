@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// Effect of a fault on the number of messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// The number of messages in flight stays within the handler's limit.
+    /// The number of messages in flight stays within the handler's limit. The fault does not prevent moves, distort
+    /// the handler's counts or clock, or keep messages in flight that the handler does not know of.
     Kept,
     Exceeded,
     /// The fault may fill the queue to its in-flight limit.

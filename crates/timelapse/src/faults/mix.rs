@@ -76,8 +76,8 @@ impl Faults {
         faults
     }
 
-    /// Returns one blackout for each kind of call, and one for whole batches. Each blackout starts in the first eighth
-    /// of the run and lasts for 1 to 60 minutes.
+    /// Returns one blackout for each kind of call, and one for whole batches. During a blackout, every such call or
+    /// batch fails. Each blackout starts in the first eighth of the run and lasts for 1 to 60 minutes.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {

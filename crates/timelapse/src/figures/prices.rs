@@ -94,7 +94,8 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// Serializes as an object that maps each call's name to its count.
+/// Serializes as an object that maps each call's name to its count. Leaves out the call that reads the pauses if its
+/// count is 0.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -31,6 +31,8 @@ pub struct Goal {
     /// Fraction of all events that fail on every invocation, even after the outage; from 0 to less than 1.
     pub never_succeed: f64,
     /// Capacity of the target per minute, as a multiple of the usual event rate (0.1 to 1000); `None` if unlimited.
+    /// Invocations beyond the capacity fail. After the outage, all of it is available for retries of the events that
+    /// can succeed.
     pub capacity: Option<f64>,
 }
 

@@ -31,7 +31,8 @@ pub struct InFlight {
     pub highest_events_per_second: Option<f64>,
     /// Rate and price of moves.
     pub moves: Moves,
-    /// Lowest `MAXIMUM_CONCURRENCY` that suffices if each batch is full. It may exceed Lambda's maximum of 1,000.
+    /// Lowest `MAXIMUM_CONCURRENCY` that suffices if each batch is full and takes as long as in the default
+    /// [`Scenario`]. It may exceed Lambda's maximum of 1,000.
     pub pollers: u64,
 }
 

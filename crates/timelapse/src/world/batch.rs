@@ -160,7 +160,7 @@ impl Environments {
         self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default()
     }
 
-    /// Makes an environment available for a later batch.
+    /// Makes an environment available for a later batch. The environment must not have crashed.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

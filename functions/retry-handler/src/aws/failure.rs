@@ -113,8 +113,9 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. `delivery` splits a refused call, so the final
-/// error is about this message alone.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS refuses such an entry with a code that says
+/// nothing about size, or refuses the whole call. `delivery` splits a refused call, so the final error is about this
+/// message alone.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
@@ -138,7 +139,8 @@ pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Returns true if an error's message may quote the request, which could reveal a payload in the log.
+/// Returns true if an error's message may quote the request, which could reveal a payload in the log. Nothing is quoted
+/// if the service refused the request before parsing it, or did not respond.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
@@ -166,8 +168,8 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// Converts an error from an `Invoke` call into a failure. If the error has no code, or if the status is 504, Lambda
-/// may have accepted the call.
+/// Converts an error from an `Invoke` call into a failure. Lambda may have accepted the call if the status is 504, or
+/// if the error has no code and does not prove that nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());

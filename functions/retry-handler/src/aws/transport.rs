@@ -35,7 +35,7 @@ use webpki_roots::TLS_SERVER_ROOTS;
 use super::failure::chain;
 
 /// Longest time that a connection may be idle and still be reused. The other end may close it while Lambda keeps the
-/// process frozen.
+/// process frozen, and an `Invoke` on a closed connection would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a response's body; AWS sends the handler no response over 100 KiB.

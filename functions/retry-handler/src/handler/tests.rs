@@ -140,7 +140,7 @@ async fn any_error_type_is_sent_as_attribute() {
 }
 
 /// The deadline is now, and the message is due. A handler that checked the deadline too late would re-invoke the
-/// function.
+/// function. With a paused clock, the test would not notice that.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);

@@ -32,7 +32,7 @@ use crate::text::{Piece, Quotes, Text};
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of a response's body, in bytes. AWS's largest response has ten SQS messages of 1 MiB each, and JSON
-/// may triple their size.
+/// may triple their size. A larger response cannot be from AWS, and could exhaust memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions in the names of AWS regions.
 const DIRECTIONS: [&str; 9] =

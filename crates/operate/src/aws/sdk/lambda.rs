@@ -73,7 +73,8 @@ pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configu
     configuration!(it)
 }
 
-/// Converts an event invoke config to its qualifier (`None` for the unqualified function) and its settings.
+/// Converts an event invoke config to its qualifier (`None` for the unqualified function) and its settings. Lambda
+/// returns an empty ARN for a destination that is not set.
 pub(super) fn invoke_settings(config: &FunctionEventInvokeConfig) -> (Option<String>, InvokeSettings) {
     let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
     let destinations = config.destination_config();

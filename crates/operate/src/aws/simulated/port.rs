@@ -173,8 +173,8 @@ fn settings_key(qualifier: Option<&str>) -> Option<String> {
     qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
 }
 
-/// Replaces a qualifier's settings for asynchronous invocations. Returns false if the function's role has no
-/// permission to send to one of the destinations.
+/// Replaces a qualifier's settings for asynchronous invocations. Returns false if the function's role has no permission
+/// to send to one of the destinations, or if the permission has not taken effect yet.
 fn put_settings(
     state: &mut State,
     name: &str,

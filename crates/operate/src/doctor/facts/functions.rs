@@ -82,7 +82,8 @@ pub(crate) async fn read(
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
 }
 
-/// Reads the ARN of the role that an alias or version uses. Returns `None` if the qualifier does not exist.
+/// Reads the ARN of the role that an alias or version uses. A version keeps the role that the function had when the
+/// version was published. Returns `None` if the qualifier does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {

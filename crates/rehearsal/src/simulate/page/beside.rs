@@ -36,8 +36,9 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Simulates two policies and compares their runs. `rate` is in failed events per second. If it is `None`, the rate
-/// comes from the scenario. `watch` receives a run's number (0 or 1) and its virtual duration.
+/// Simulates two policies and compares their runs. `rate` is in failed events per second, and only affects the
+/// sentences about waiting events. If it is `None`, the rate comes from the scenario. `watch` receives a run's number
+/// (0 or 1) and its virtual duration.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),

@@ -12,8 +12,8 @@ use crate::simulate::page::{recovery, retries};
 /// Colours of the targets' lines; more than five lines would be hard to tell apart.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
-/// Returns charts of the retries and the recovery, with a line for each target. If there is only one target, returns
-/// no charts.
+/// Returns charts of the retries and the recovery, with a line for each of the first five targets. If there is only one
+/// target, returns no charts.
 pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
     let targets: Vec<(&TargetFigures, RGBColor)> = summary.targets.iter().zip(COLOURS).collect();
     let chart = |id, heading: String, said: &dyn Fn(&TargetFigures) -> String, picture| Chart {

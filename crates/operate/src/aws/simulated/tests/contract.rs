@@ -1,6 +1,7 @@
 //! Contract tests for [`Aws`]: the behaviour of AWS that Comeback relies on.
 //!
-//! `tests/tests/operate/contract.rs` includes this file, and runs the tests against the AWS SDK and a local stand-in.
+//! A unit test in this crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this
+//! file, and runs the tests against the AWS SDK and a local stand-in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
