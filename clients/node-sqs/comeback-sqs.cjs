@@ -247,8 +247,8 @@ class Batch {
   }
 
   /**
-   * Hides or deletes the messages with a known outcome, shortly before Lambda's timeout. The response waits for the
-   * other records, because otherwise they would continue in the next invocation.
+   * Hides or deletes the messages with a known outcome, shortly before Lambda's timeout. The response still waits for
+   * the other records. Otherwise, the function would continue to process them during the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -561,7 +561,10 @@ function size(body, attributes) {
 
 // Parsing of errors and of the waits that they request
 
-/** Returns the type, directive, message and stack of an error, or of anything else thrown. Reading them can throw. */
+/**
+ * Returns the type, directive, message and stack of an error, or of anything else thrown. If a property throws an error
+ * when it is read, returns only the type `Error`.
+ */
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;

@@ -44,8 +44,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Even in nanoseconds, every duration fits
-    /// in 64 bits.
+    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Each of their durations would fit in 64
+    /// bits even in nanoseconds.
     tick: u64,
     retries: Option<u64>,
 }
@@ -108,12 +108,12 @@ impl Backoff {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// Creates a backoff from a list of waits, one for each retry. An empty list allows no retry. With jitter, the list
-    /// holds the ceilings of the waits.
+    /// Creates a backoff from a list of waits, one for each retry. An empty list allows no retries. With jitter, the
+    /// list holds the ceilings of the waits.
     ///
     /// # Errors
     ///
-    /// Fails for a delay of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
+    /// Fails for a wait of zero, or of 2⁶⁴ nanoseconds (584 years) or more.
     pub fn list(delays: impl IntoIterator<Item = Duration>) -> Result<Self, BackoffError> {
         let nth = |(n, delay)| nanos(format_args!("delay {n}"), delay);
         let delays = (1..).zip(delays).map(nth).collect::<Result<alloc::vec::Vec<u64>, _>>()?;

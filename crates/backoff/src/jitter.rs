@@ -33,7 +33,7 @@ pub enum Jitter {
     /// Each wait is drawn uniformly from {⌈c/2⌉ … c}, where c is the ceiling.
     Equal,
     /// The first wait is drawn uniformly from {base … min(cap, 3·base)}, and each later wait from {base … min(cap,
-    /// 3·previous)}. There is a cap, but no ceiling.
+    /// 3·previous)}. The ceiling c is not used.
     Decorrelated,
     /// Every wait is exactly its ceiling, so operations that fail together retry together.
     None,

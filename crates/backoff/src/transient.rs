@@ -19,7 +19,7 @@ use std::io;
 ///
 /// Repeat a request only if repeating it is safe: after a timeout or a 5xx, the first request may have taken effect.
 ///
-/// Source: RFC 9110 § 15, RFC 6585 § 4 (429), RFC 8470 § 5.2 (425).
+/// Sources: RFC 9110 § 15, RFC 6585 § 4 (429), RFC 8470 § 5.2 (425).
 ///
 /// ```
 /// assert!(comeback_backoff::is_transient_status(503));

@@ -156,8 +156,8 @@ pub struct FileReport {
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// The decisions, one per message, in the order of the messages. Messages without an attribute that SQS always
-    /// writes come last.
+    /// The decisions, one per message. Those about messages without an attribute that SQS always writes come last. The
+    /// others are in the order of the messages.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,

@@ -152,7 +152,7 @@ fn host(headers: &HeaderMap) -> Option<Authority> {
 }
 
 /// Returns true if `host` names this machine; refusing other names prevents DNS rebinding. Any port is accepted,
-/// because a tunnel may listen on another port.
+/// because a tunnel may listen on a different port from the console.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")

@@ -48,8 +48,8 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Number of calls in which the entry was sent, including a call that is still in flight.
     calls: u64,
-    /// Number of calls that do not count against the entry's retries: the call was split, or the service throttled
-    /// this entry but accepted others.
+    /// Number of calls that do not count against the entry's retries: calls that were split, and calls in which the
+    /// service throttled this entry but accepted others.
     free: u64,
     place: Place,
     error: Option<ServiceError>,

@@ -34,8 +34,8 @@ const STEP: f64 = 1.0 / 16.0;
 /// `COMFORTABLE`.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// Maximum time that a requested pause may add to the sender's own next wait. Without it, a service could stop a sender
-/// for a day.
+/// Maximum time that a pause requested by the service may add to the sender's own next wait. Without this limit, a
+/// service could stop a sender for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits the rate of calls and the number of concurrent calls, for a sender and its clones together.
@@ -97,7 +97,8 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds between the starts of two successive calls; 0 if the calls are not spaced.
     gap: f64,
-    /// Seconds per entry that the service allows, as estimated after a throttled call. `None` without an estimate.
+    /// The shortest time per entry that the service allows, in seconds, as estimated after a throttled call. `None`
+    /// without an estimate.
     known: Option<f64>,
     /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
     /// since then.

@@ -66,9 +66,9 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// At most 2 · [concurrency](Self::concurrency) · (entries per call) entries are open (without an outcome) at any
     /// time. While this many are open, or while outcomes are not taken, the sender does not poll the input stream. A
-    /// full batch is sent immediately, any other after [`linger`](Self::linger).
+    /// full batch is sent immediately, any other batch after [`linger`](Self::linger).
     ///
-    /// An error such as a missing permission hands back all open entries
+    /// After an error such as a missing permission, all open entries fail
     /// ([`EntryError::Halted`](crate::EntryError::Halted)), but later entries are still sent. To prevent that, stop
     /// taking outcomes, or end the stream. Once the sender has given up on an entry in a [`Lane`](crate::Lane), all
     /// later entries in the lane fail too, unless the lane has [`last_wins`](crate::Lane::last_wins).

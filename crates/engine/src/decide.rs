@@ -35,7 +35,7 @@
 //!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
 //!
 //!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th entry in `BACKOFFS`; the last
-//!    entry repeats. The random number generator is seeded with the message's id and *n*, or for `decorrelated` with
+//!    entry repeats. The random number generator is seeded with the message's id and *n*, or, for `decorrelated`, with
 //!    the event's key.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a time after the failure, the delay ends at
@@ -48,9 +48,9 @@
 //!    If the cut leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
 //! 7. The retry is due at *start* + delay. A pause and a retry request may change this due time, in this order:
 //!    - A pause: if a pause of the function is over and ended after the due time, the retry moves to a random time
-//!      within the pause's spread period, which begins at the end of the pause, but no later than rule 6's last retry.
-//!      The generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move the retry
-//!      again.
+//!      within the pause's spread period. This period begins at the end of the pause, and ends no later than rule 6's
+//!      last retry. The generator is seeded with the message's id, *n* and the end of the pause. Later pauses may move
+//!      the retry again.
 //!    - A [retry request](crate::Request): if the message was sent before the request's `at`, the retry becomes due at
 //!      a random time between `at` and `at` + `within`, but not before *start*. The generator is seeded with the
 //!      message's id, *n* and `at`. Pauses move that time like any other due time. A request changes nothing if the
@@ -297,8 +297,8 @@ impl<'r> Case<'_, 'r> {
             && request.covers(function_arn, self.event.error_type(), origin_request_id)
     }
 
-    /// Returns true if every handler environment knew of the function's pause by the time the retry became due. None of
-    /// them has then made the retry.
+    /// Returns true if every handler environment knew of the function's pause by the time the retry became due. If so,
+    /// no environment has made the retry.
     fn is_held_since_due(&self) -> bool {
         let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
         let Some(due) = self.due() else { return false };
@@ -392,8 +392,9 @@ impl<'r> Case<'_, 'r> {
         })
     }
 
-    /// Returns the time from `over`, the end of a pause, to the last possible retry. Paused time after the handler
-    /// noticed this end is ignored, so that it does not change the due times of events that the pause held.
+    /// Returns the time from `over`, the end of a pause, to the last possible retry. Once the handler has noticed that
+    /// the pause is over, further paused time is ignored. Otherwise, a later pause would change the due times of events
+    /// that this pause held.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };

@@ -121,7 +121,7 @@ pub enum What {
         #[serde(skip)]
         due: Option<Timestamp>,
         /// The failed call that made the handler keep the message or, without one, the failed call to hide it. `None`
-        /// if neither failed.
+        /// if there was no such call.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },

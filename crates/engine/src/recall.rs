@@ -202,7 +202,7 @@ impl Recall<'_> {
     }
 
     /// Returns the time at which a message's retry becomes due because of this entry, without checking whether the
-    /// entry applies to the message. For a moved message, the handler draws another time.
+    /// entry applies to the message. For a moved message, the handler draws a different time.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Request(request) => request.due_of(message_id, message.retry),

@@ -46,7 +46,7 @@ pub struct ReceivedDeadLetter<'a> {
     /// When the event was dead-lettered: the earlier of the message's `dead_lettered_at` and its send time.
     pub dead_lettered_at: Timestamp,
     /// The event's `origin_request_id` or, without one, the request id of the failed invocation. If both are missing,
-    /// this is SQS's id for the event's first message. `None` if the event is unreadable.
+    /// the key is SQS's id for the event's first message. `None` if the event is unreadable.
     pub key: Option<String>,
     /// The `errorType` of the last failure.
     pub error_type: Option<String>,
@@ -144,10 +144,10 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// Adds the event that the message's body contains, in the handler's own format.
+    /// Adds the event from a body that is in the format of the handler's dead-letters.
     ///
-    /// If the handler received this body and dead-lettered it unchanged, anyone may have written it. Its reason, detail
-    /// and time are then ignored.
+    /// If the handler received this body and dead-lettered it unchanged, anyone may have written it. The body's reason,
+    /// detail and time are then ignored.
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);

@@ -109,7 +109,8 @@ impl Record {
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// Maximum wait after an `Invoke` call without a response. A moved message's attribute cannot cause a longer wait.
+/// Maximum wait after an `Invoke` call without a response. If a moved message's [`MOVED_ATTRIBUTE`] records a longer
+/// wait, the wait is shortened to this maximum.
 pub const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 /// Data about the original of a moved message.

@@ -18,7 +18,7 @@ pub struct BatchReport<'a> {
     /// The number of messages that were moved, and the number that could not be moved.
     pub moves: Moves,
     /// The first failure to hide a message before its target was re-invoked; `None` if every such message was hidden.
-    /// If the handler then crashes, the event is invoked again after the queue's own visibility timeout.
+    /// If the handler then crashes, the target is invoked again after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// The error from counting the messages in flight; `None` if no count failed.
     pub count_failure: Option<CallFailure>,
@@ -38,8 +38,8 @@ pub enum PausesRead {
     },
     /// The pauses could not be read, so those from the last successful read still apply.
     AsBefore(CallFailure),
-    /// No read of the pauses has succeeded in this handler environment. No function is invoked, and no event is
-    /// dead-lettered only because of `MAX_AGE`.
+    /// No read of the pauses has succeeded in this handler environment. Until one succeeds, no function is invoked, and
+    /// `MAX_AGE` alone does not dead-letter an event.
     Unknown(CallFailure),
 }
 

@@ -70,8 +70,8 @@ pub struct Request {
     pub why: Option<String>,
     /// When the request ends, in whole seconds. If `None`, it ends [`LONGEST_REQUEST`] after it was made.
     pub until: Option<Timestamp>,
-    /// True once an operator has withdrawn the request. Handlers then ignore it. It stays in the document, so that no
-    /// message is recalled twice.
+    /// True once an operator has withdrawn the request. Handlers then ignore it. It stays in the document, so that
+    /// commands do not recall the same messages again because of a later request.
     pub withdrawn: bool,
 }
 

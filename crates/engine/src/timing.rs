@@ -20,15 +20,15 @@ pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Minimum time between two reads of the pauses in one environment.
 const BETWEEN_READS: Duration = Duration::from_secs(30);
-/// With this time for each environment, all of them together read at most about three times a second. SSM allows 40
-/// `GetParameter` calls a second.
+/// With many environments, each waits at least this time, multiplied by their number, between two reads of the pauses.
+/// Together, they make at most about three reads a second. SSM allows 40 `GetParameter` calls a second.
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// Maximum time between two reads of the pauses, as a multiple of the minimum. The actual time is random, which spreads
 /// the reads of many environments.
 pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
 
-/// The longest time between two reads of the pauses, and so until a busy environment notices a change: 37.5 s, or
-/// 0.375 s × `environments` if that is longer.
+/// The longest time between two reads of the pauses: 37.5 s, or 0.375 s × `environments` if that is longer. A busy
+/// environment notices a change within this time.
 pub fn longest_between_reads(environments: u64) -> Duration {
     between_reads(environments).mul_f64(BETWEEN_READS_AT_MOST)
 }

@@ -4,8 +4,8 @@
 //! [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and makes it visible again at the end.
 //!
 //! A command deletes a dead-letter only after a queue or a file has a copy. A killed command loses none, but may
-//! duplicate those that it was processing. A duplicate has the same key as the original. All that the command hid
-//! become visible again when their visibility timeouts expire.
+//! duplicate those that it was processing. A duplicate has the same key as the original. Every dead-letter that the
+//! command hid becomes visible again when its visibility timeout expires.
 
 pub mod discard;
 pub mod file;

@@ -4,8 +4,8 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's signal to stop long-running work. The work checks it between calls to AWS. Once it is raised, the work
-/// makes visible the dead-letters that it hid, and reports what was done.
+/// An operator's signal to stop long-running work. The signal is checked between calls to AWS. Once it is raised, the
+/// dead-letters that the work hid are made visible again, and the operator gets a report of what was done.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 

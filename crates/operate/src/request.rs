@@ -103,8 +103,8 @@ impl Change for RequestEvents {
         operator.interrupt.or(self.plan_of(operator, deployment)).await
     }
 
-    /// Writes the request and recalls messages. The plan is never out of date, because a request applies to all
-    /// events that have failed so far. More messages may be recalled than planned.
+    /// Writes the request and recalls messages. The plan cannot be out of date, because the request applies to all
+    /// events that have failed by now. More messages may therefore be recalled than the plan shows.
     async fn perform(&self, operator: &Operator, _: &RequestPlan) -> Result<Performed<Self>, Failure> {
         let plan = self.plan(operator).await?;
         let (request, forgotten) = self.write(operator, &plan).await?;
@@ -186,8 +186,8 @@ impl RequestEvents {
         })
     }
 
-    /// Returns the request to write at `at`. Its end depends on `hidden`, the longest time that a message is hidden.
-    /// Only a cancellation by key lasts as long as a request can.
+    /// Returns the request to write, made at time `at`. Its end depends on `hidden`, the longest time that a message is
+    /// hidden. A cancellation by key always has the maximum lifetime.
     fn request(
         &self,
         operator: &Operator,

@@ -178,7 +178,7 @@ fn remedy(code: &str, action: &str) -> Option<String> {
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
-/// Returns the URL of the queue with this ARN, or an empty string if it is not a queue's ARN. The URL only identifies
+/// Returns the URL of the queue with this ARN, or an empty string if the ARN is not a queue's. The URL only identifies
 /// the queue: the SDK decides where to send the call.
 pub(crate) fn queue_url(arn: &str) -> String {
     arn.parse().map(|queue: QueueArn| queue.url()).unwrap_or_default()

@@ -9,8 +9,9 @@ use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(*BACKOFF_RANGE.end());
-/// Maximum visibility timeout from the second receive on: SQS's 12 hours, less 30 s, less the 1,230 s for which a
-/// throttled poller may have held the message. SQS reports only the time of the first receive.
+/// Maximum visibility timeout from the second receive on: SQS's 12 hours, less a margin of 30 s, less the 1,230 s for
+/// which a throttled poller may have held the message. How long it was held is unknown, because SQS reports only the
+/// time of the first receive.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 const SHORTEST_AGE: Duration = Duration::from_secs(*MAX_AGE_RANGE.start());

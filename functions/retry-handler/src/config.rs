@@ -15,7 +15,7 @@ pub(crate) struct Config {
     /// Name of the SSM parameter that holds the pauses; if `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// Settings for the AWS SDK, such as the region. The SDK does not read them from the environment itself.
+    /// Settings for the AWS SDK, such as the region. The handler, not the SDK, reads them from environment variables.
     pub(crate) aws: SdkSettings,
 }
 

@@ -173,8 +173,8 @@ impl Message {
     }
 }
 
-/// An SQS event built from the values in a file. Their messages may lack attributes, because `aws sqs receive-message`
-/// prints only those that its caller requests.
+/// An SQS event built from the JSON values in a file. A message in the file may lack attributes, because
+/// `aws sqs receive-message` prints only those that its caller requests.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
     /// True if a message lacked an attribute that SQS always writes, so a value was assumed.

@@ -123,8 +123,8 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Returns the failed entries to retry, with their waits, and gives up on the others. A lane's later entries count
-    /// at least as many calls as its first, so that they wait as long.
+    /// Returns the failed entries to retry, with their waits, and gives up on the others. An entry with fewer calls
+    /// than the first failed entry of its lane counts as many, and so waits as long.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -193,8 +193,9 @@ pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// True if the service accepted an entry, refused calls for different reasons, or refused a call for its size or
-    /// for some of its entries. A call that was too large says nothing about smaller calls.
+    /// True if the service might not refuse every call: it accepted an entry, gave different reasons, or refused a call
+    /// because of its size or because of only some of its entries. A call that was too large says nothing about smaller
+    /// calls.
     differ: bool,
     is_certain: bool,
 }

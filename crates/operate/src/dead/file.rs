@@ -270,8 +270,9 @@ impl Lines {
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
     }
 
-    /// Returns the original message's id and the message to send; `None` at the end, or before an incomplete last line.
-    /// The last line break may be missing, because some editors remove it.
+    /// Reads the next line. Returns the original message's id and the message to send. Returns `None` at the end of the
+    /// file, or if the last line is incomplete. A complete last line may lack its line break, because some editors
+    /// remove it.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;

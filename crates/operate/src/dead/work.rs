@@ -19,8 +19,8 @@ pub(super) trait Action {
     /// Prepares a dead-letter for [`perform`](Self::perform). If that is impossible, fails with the reason.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action on the prepared dead-letters. `Ok` means that a dead-letter is stored elsewhere, so the
-    /// caller deletes it.
+    /// Performs the action on the prepared dead-letters. Returns one result for each, in the same order. If it is `Ok`,
+    /// the dead-letter is stored elsewhere, and the caller deletes it from the dead-letter queue.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
     /// Undoes the action for the last `dead_letters` dead-letters, which could not be deleted; returns true on success.

@@ -68,9 +68,9 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// The command that changes the handler's settings. It changes stack parameters where they exist, because the stack's
-/// next deployment would undo any other change. AWS refuses a second update while the first is in progress, so the
-/// doctor suggests the other changes the next time it runs.
+/// The command that changes the handler's settings. If stack parameters set any of them, the command changes only these
+/// parameters, because the stack's next deployment would undo a change made directly to the handler. AWS refuses a
+/// second update while the first is in progress, so the doctor suggests the remaining changes the next time it runs.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };

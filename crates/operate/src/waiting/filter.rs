@@ -92,8 +92,8 @@ fn longest_part(glob: &str) -> &str {
     parts.max_by_key(|part| part.len()).unwrap_or_default()
 }
 
-/// Returns true for a string that CloudWatch matches literally and that log lines never truncate. They cut strings off
-/// after 512 characters.
+/// Returns true for a string that CloudWatch matches literally and that is never truncated in the log. The handler logs
+/// at most 512 characters of a string.
 fn is_plain(text: &str) -> bool {
     text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
 }

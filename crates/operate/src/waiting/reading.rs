@@ -91,8 +91,8 @@ impl Reading {
         Ok(reading.into_inner())
     }
 
-    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, and new log lines. The
-    /// reading can be used during the update. If the update is dropped, the next one continues where it stopped.
+    /// Updates a reading that was made without a filter. Reads the queue and the pauses again, then the new log lines.
+    /// The reading can be used during the update. If the update is dropped, the next one continues where it stopped.
     ///
     /// # Errors
     ///
@@ -233,8 +233,8 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// If the filter's error glob matches no waiting event, returns the errors of the waiting events. Reads the log
-    /// again, and also returns `None` if that fails.
+    /// If the filter's error glob matches no waiting event, reads the log again and returns the errors of the waiting
+    /// events. Returns `None` in all other cases, and if the log cannot be read.
     pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {

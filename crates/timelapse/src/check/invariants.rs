@@ -209,8 +209,8 @@ pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks an invocation. The handler must know the function's pauses, and must have tried to read them recently. None
-/// of them may be in force. `between_reads` is `None` if the handler does not read the pauses.
+/// Checks an invocation. The handler must know the function's pauses, and must have tried to read them recently. No
+/// pause that it knows of may be in force. `between_reads` is `None` if the handler does not read the pauses.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,

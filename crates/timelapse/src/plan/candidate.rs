@@ -34,7 +34,8 @@ pub struct Candidate {
     pub retries_per_event: f64,
     /// Number of retries per second in the busiest minute after the end of the outage.
     pub peak_retries_per_second: f64,
-    /// `peak_retries_per_second` divided by the usual event rate. The usual events come on top of the retries.
+    /// `peak_retries_per_second` divided by the usual event rate. It does not include the usual events, which the
+    /// target receives in addition to the retries.
     pub peak_load: f64,
     /// Peak number of waiting events.
     pub waiting: f64,

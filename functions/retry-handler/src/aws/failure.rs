@@ -113,9 +113,9 @@ impl Remedies {
     }
 }
 
-/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS refuses such an entry with a code that says
-/// nothing about size, or refuses the whole call. `delivery` splits a refused call, so the final error is about this
-/// message alone.
+/// Returns true if the error means that a message exceeds its queue's `MaximumMessageSize`. SQS refuses such a message
+/// with a code that says nothing about size, or refuses the whole call. `delivery` splits a refused call, so the final
+/// error is about a single message.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")

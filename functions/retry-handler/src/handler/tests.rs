@@ -139,8 +139,8 @@ async fn any_error_type_is_sent_as_attribute() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// The deadline is now, and the message is due. A handler that checked the deadline too late would re-invoke the
-/// function. With a paused clock, the test would not notice that.
+/// The message is due, but the deadline is now. A handler that checked the deadline too late would re-invoke the
+/// function. The test uses the real clock: with a paused clock, it would pass in spite of this bug.
 #[tokio::test]
 async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);

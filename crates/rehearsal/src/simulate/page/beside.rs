@@ -36,9 +36,9 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Simulates two policies and compares their runs. `rate` is in failed events per second, and only affects the
-/// sentences about waiting events. If it is `None`, the rate comes from the scenario. `watch` receives a run's number
-/// (0 or 1) and its virtual duration.
+/// Simulates two policies and compares their runs. `rate` is in failed events per second and affects only the sentences
+/// about waiting events. If it is `None`, the rate comes from the scenario. `watch` is called with each run's number (0
+/// or 1) and virtual duration, and returns the run's watcher.
 pub fn beside<W: Watcher>(
     (arguments, operators): (&SimulateArguments, OperatorsOf),
     (name, other): (&str, &PolicyFlags),
