@@ -91,8 +91,8 @@ fn not_a_record(body: &str) -> Option<String> {
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
-/// Recognizes the test message that S3 sends for new notifications. Source: "Walkthrough: configuring a bucket for
-/// notifications", S3 User Guide.
+/// Recognizes the test message that S3 sends when a bucket's notifications are configured. Source: "Walkthrough:
+/// configuring a bucket for notifications", S3 User Guide.
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {

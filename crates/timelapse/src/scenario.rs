@@ -45,8 +45,8 @@ pub struct Scenario {
     pub poison: f64,
     /// Length of each down or up phase during the outage, at least a minute; `None` if the target stays down.
     pub flapping: Option<Duration>,
-    /// Run time of an invocation that hangs while the target is down, until it times out; at most 15 minutes. `None` if
-    /// no invocation hangs.
+    /// How long an invocation hangs before it times out; at most 15 minutes. Only invocations while the target is down
+    /// hang. `None` if none does.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000); `None` if unlimited.
     /// Invocations beyond the capacity fail.

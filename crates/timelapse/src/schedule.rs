@@ -21,7 +21,8 @@ use crate::figures::nearest_rank;
 
 /// Maximum number of events that a [`Schedule`] follows.
 pub const MAX_EVENTS: usize = 100_000;
-/// Default number of events that a [`Schedule`] follows, unless they make more than about [`RETRIES_IN_ALL`] retries.
+/// Default number of events that a [`Schedule`] follows. It follows fewer if these would need more than
+/// [`RETRIES_IN_ALL`] retries.
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;

@@ -171,12 +171,12 @@ impl Waits {
         self.selected(&WaitingFilter::default(), DueRange::default()).groups()
     }
 
-    /// All waiting events, in any order.
+    /// All waiting events, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.log.waiting().map(|message| self.event(message))
     }
 
-    /// The messages of all waiting events, in any order, each with its event and its kind (function and error).
+    /// The messages of all waiting events, in no particular order, each with its event and its kind (function and error).
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.log.waiting().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
@@ -266,7 +266,7 @@ impl<'w> Selected<'w> {
         self.messages.is_empty()
     }
 
-    /// Builds the events, in any order unless they were [sorted](Self::in_order).
+    /// Builds the events, in no particular order unless they were [sorted](Self::in_order).
     pub fn iter(&self) -> impl Iterator<Item = WaitingEvent<'w>> {
         self.messages.iter().map(|(_, message)| self.waits.event(message))
     }
