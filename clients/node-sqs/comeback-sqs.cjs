@@ -385,7 +385,7 @@ class Batch {
     return this.apply('ChangeMessageVisibility', 'hide', failed, hiding);
   }
 
-  /** Deletes the messages that succeeded, as the event source mapping does at the end of a batch. */
+  /** Deletes the settled messages, as the event source mapping does at the end of a batch. */
   delete(messages) {
     const done = messages.filter(({ settled, applied }) => settled && !applied);
     return this.apply('DeleteMessage', 'delete', done, () => ({}));
@@ -668,7 +668,7 @@ function isoDuration(text) {
   return ignored ?? { wait: parts.reduce((total, { wait }) => total + wait, 0) };
 }
 
-/** Adds up numbers with units, such as `1h 30m`. Longer units come first; only the last number may have a fraction. */
+/** Adds up numbers with units, longest unit first, such as `1h 30m`. Only the last number may have a fraction. */
 function sum(text, units) {
   let [total, rest, left] = [0, text, Object.keys(units)];
   for (;;) {

@@ -191,7 +191,7 @@ fn check_seals(envelope: &Envelope<'_>) {
 /// Number of numeric fields in a [`Question`], each of eight little-endian bytes.
 const NUMBERS: usize = 14;
 
-/// The input to [`decide`], decoded from any bytes: first the numeric fields, then the message's body.
+/// The input to [`decide`], decoded from arbitrary bytes: first the numeric fields, then the message's body.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The policy's settings. Only the limits on age and retries, the backoff, `JITTER` and `ENVELOPE` vary.
@@ -326,7 +326,7 @@ impl Question {
         }
     }
 
-    /// Checks the decision at a later receive, which must keep the due time unless a pause has ended in the meantime.
+    /// Checks the decision at a later receive. The due time must not change unless a pause has ended.
     fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);

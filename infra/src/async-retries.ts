@@ -22,8 +22,8 @@ import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, well
 import { type Refusals } from './values';
 
 /**
- * The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives. With this timeout, they take
- * longer than the retention of 14 days, even if the handler never starts.
+ * The retry queue's visibility timeout. SQS dead-letters a message after 1,000 receives. With this timeout, 1,000
+ * receives take longer than the retention period of 14 days, even if the handler never starts.
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 

@@ -4,8 +4,9 @@ import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# The maximum number of deletion rounds. AWS may still list a deleted resource for a while: an SQS queue for a minute.
-# It might not list a new resource at first, but deleting the stack takes long enough for the resource to appear.
+# The maximum number of deletion rounds. AWS may still list a deleted resource for a while, such as an SQS queue for a
+# minute. AWS might not list a new resource at first, but deleting the stack takes long enough for the resource to
+# appear.
 ROUNDS = 20
 BETWEEN = 5
 

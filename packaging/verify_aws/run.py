@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 
-# The signals that stop a run: from Ctrl-C, from `kill`, and from closing the terminal.
+# The signals that stop a run. They are sent by Ctrl-C, by `kill`, and when the terminal is closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

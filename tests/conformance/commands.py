@@ -9,7 +9,7 @@ from roles import ACTIONS, queue
 PAGE = "docs/operate.md"
 EVERY_COMMAND = "every command"
 
-# The command that starts the console, which also makes the calls of all other commands.
+# The command that starts the console. The console also makes the AWS calls that all other commands make.
 EVERYTHING = "ui"
 
 # Calls that need no permission.

@@ -145,8 +145,8 @@ impl Drop for Background {
     }
 }
 
-/// The longest time that a test waits for anything. On a busy machine, the handler may treat a slow call as lost. It
-/// may then retry the event up to two minutes of real time later, even on a fast clock.
+/// The longest time that a test waits for anything. On a busy machine, the handler may treat a slow call as lost. The
+/// next attempt may then start up to two minutes of real time later, even on a fast clock.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Calls `ask` every 100 ms until it returns a value, and panics after [`PATIENCE`].

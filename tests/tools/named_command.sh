@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs $COMEBACK_PROGRAM with the command's name in its user agent, for `make conformance`.
+# Runs $COMEBACK_PROGRAM. The user agent of its AWS calls contains the command's name, for `make conformance`.
 command=$1
 [ "$1" != dead ] || command="dead-$2"
 for argument; do

@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
-# For each tool: its package, the files that declare its resources, and a regular expression for their attributes.
+# For each tool: its package, the file that declares each resource, and a regular expression for the resources'
+# attributes.
 PROVIDERS = {
     "terraform": (
         "@cdktn/provider-aws",

@@ -191,7 +191,8 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# MiniStack confuses some of Lambda's actions. An action is named after its operation in botocore, except for `Invoke`.
+# MiniStack derives the wrong IAM actions for some of Lambda's operations. Except for `Invoke`, an action has the name
+# of its operation in botocore.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 

@@ -18,7 +18,7 @@ tools=$root/.tools
 # rebuilds our crates whenever it changes.
 export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0 CDK_DISABLE_CLI_TELEMETRY=true
-# Without bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
+# Without cached bytecode, the SAM CLI takes a second longer to start, and MiniStack takes ten seconds longer.
 unset PYTHONDONTWRITEBYTECODE
 # These flags may name make's job server, which cargo would then use.
 unset MAKEFLAGS MFLAGS

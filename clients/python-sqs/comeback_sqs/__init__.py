@@ -86,7 +86,7 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # A requested wait is lengthened by up to a tenth, so that messages do not all become visible at the same time.
 _SPREAD = 0.1
-# These draws do not repeat, even if the function seeds `random` or SnapStart restores its state.
+# Its numbers do not repeat, even if the function seeds `random` or Lambda restores a SnapStart snapshot.
 _RANDOM = random.SystemRandom()
 
 
@@ -366,8 +366,7 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs the function for a message. Returns true if the function succeeded, or the message was dead-lettered."""
         try:
-            # The handler gets a copy: functions often replace the body, but a dead-letter needs the record as
-            # received.
+            # The handler gets a copy, because it may replace the body. A dead-letter needs the record as received.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True

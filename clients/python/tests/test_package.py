@@ -23,7 +23,7 @@ RetryAfter([900])
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    # A build leaves files next to the source, so it runs in a copy.
+    # A build leaves files next to the source, so the test builds a copy.
     source = shutil.copytree(HERE, tmp_path_factory.mktemp("package") / "source")
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "."], cwd=source, check=True)

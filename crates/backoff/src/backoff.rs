@@ -16,8 +16,8 @@ use crate::jitter::Jitter;
 ///
 /// Every `Backoff` is valid: settings that would give a wait of zero, or a wait over the cap, are refused.
 ///
-/// By default, a list has no jitter, and allows one retry for each wait. Any other backoff has [full
-/// jitter](Jitter::Full) and unlimited retries.
+/// By default, a backoff from a [list](Self::list) of waits has no jitter, and allows one retry for each wait. Any
+/// other backoff has [full jitter](Jitter::Full) and unlimited retries.
 ///
 /// `&Backoff` implements `IntoIterator`, and each iterator draws its own waits. With the `backon` feature, `&Backoff`
 /// also implements `backon::BackoffBuilder`.
@@ -44,8 +44,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Each of their durations would fit in 64
-    /// bits even in nanoseconds.
+    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Even in nanoseconds, each duration in
+    /// these fields would fit in 64 bits.
     tick: u64,
     retries: Option<u64>,
 }
@@ -183,8 +183,9 @@ impl Backoff {
         self.jitter
     }
 
-    /// Returns the ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even past the last retry.
-    /// Past the end of a list, its last wait is the ceiling. Decorrelated jitter obeys only the cap, not this ceiling.
+    /// Returns the ceiling of the wait before retry `n` (1 for the first; 0 counts as 1), even if `n` exceeds the
+    /// number of retries. Past the end of a list, its last wait is the ceiling. Decorrelated jitter obeys only the
+    /// cap, not this ceiling.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
@@ -349,7 +350,7 @@ impl backon::BackoffBuilder for Backoff {
 
 /// Iterator over the waits for one operation. Each wait is at least a tick and at most the cap.
 ///
-/// **A clone repeats the waits of its original.** For other waits, call [`Backoff::delays`] again.
+/// **A clone repeats the waits of its original.** For different waits, call [`Backoff::delays`] again.
 ///
 /// `Delays` is also a `backon::Backoff`, even without the `backon` feature.
 #[derive(Clone, Debug)]

@@ -32,12 +32,13 @@ fn ticks(wait: Duration, tick: Duration) -> u64 {
     (wait.as_nanos() / tick.as_nanos()) as u64
 }
 
-/// A `Duration` itself can be multiplied only by a `u32`.
+/// Multiplies a `Duration` by a `u64`. Its own operator accepts only a `u32`.
 fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Checks that each wait is within its jitter's bounds. Covers several ticks, and every jitter except decorrelated.
+/// Checks that each wait is within the bounds that the jitter sets. Tries several tick lengths, and every jitter
+/// except decorrelated.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {

@@ -288,7 +288,7 @@ fn blocking_retry_behaves_alike() {
     assert_eq!((notices, slept), (3, vec![MS * 40, MS * 70, MS * 40]));
 }
 
-/// A sleeping thread cannot be cancelled, so `when` stops the retries when the process shuts down.
+/// A sleeping thread cannot be cancelled. A process that shuts down can stop the retries through `when`.
 #[test]
 fn blocking_retry_can_be_stopped() {
     let (stopped, calls) = (Cell::new(false), Cell::new(0));

@@ -57,7 +57,7 @@ pub(crate) struct ContentionArguments {
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Returns the points to simulate, by default without those that would take too long.
+    /// Returns the points to simulate. By default, leaves out those that would take too long.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -106,7 +106,7 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// Writes the report to a CSV file, with a row for each strategy and number of clients.
+/// Writes the report to a CSV file, with a row for each combination of strategy and number of clients.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

@@ -7,8 +7,8 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-09-14T15:46:54Z".into())
 }
 
-/// Warns about each entry in `POLICIES` that matches none of these functions. `what` ends the warning's
-/// words "matches no function", such as `of these events`.
+/// Warns about each entry in `POLICIES` that matches none of these functions. `what` follows the words
+/// "matches no function" in the warning, for example `of these events`.
 pub(crate) fn warn_of_unmatched(policies: &Policies, function_arns: &[String], what: &str) {
     for entry in policies.entries() {
         if !function_arns.iter().any(|arn| entry.is_about(arn)) {

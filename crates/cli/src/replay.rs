@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Returns an allow-list of the functions that the messages name, without malformed ARNs.
+/// Returns an allow-list of the functions that the messages name. Malformed ARNs are left out.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -145,19 +145,19 @@ fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
 pub struct FileReport {
     /// The file's path, as given on the command line.
     pub file: String,
-    /// True if the file lacks attributes that SQS always writes. [`Recorded::times_assumed`] says what is then assumed.
+    /// True if the file lacks attributes that SQS always sets. [`Recorded::times_assumed`] says what is then assumed.
     pub times_assumed: bool,
     /// The handler's calls, and its decisions about the file's messages.
     pub handled: Handled,
 }
 
-/// The handler's calls, and its decisions about a batch of messages.
+/// The handler's decisions about a batch of messages, and its calls.
 #[derive(Debug, Serialize)]
 pub struct Handled {
     /// Time on the handler's clock when the handler receives the messages.
     pub at: Timestamp,
-    /// The decisions, one per message. Those about messages without an attribute that SQS always writes come last. The
-    /// others are in the order of the messages.
+    /// The decisions, one per message, in the order of the messages. Those about incomplete messages come last; such
+    /// a message lacks an attribute that SQS always sets, or the attribute is unreadable.
     pub decisions: Vec<MessageDecision>,
     /// Calls to AWS that the handler would make, in order.
     pub calls: Vec<Call>,

@@ -75,7 +75,7 @@ impl Access {
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// Creates a code that one browser can use to sign in within a minute, and returns a path that contains the code.
+    /// Creates a code that is valid for a minute and for one browser, and returns a path that contains the code.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");

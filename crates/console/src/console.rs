@@ -202,8 +202,8 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// Returns the trace of the event with this id. `logs` adds the function's log lines from every attempt, not only
-    /// the last failed one.
+    /// Returns the trace of the event with this id. The trace includes the function's log lines from the last failed
+    /// attempt or, if `logs` is true, from every attempt.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let lines = if logs { LinesOf::All } else { LinesOf::LastFailure };
         let options = TraceOptions { id: id.to_owned(), lines, since: RETENTION };

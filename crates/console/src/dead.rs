@@ -1,7 +1,8 @@
 //! The pages about dead-letters.
 //!
 //! Reading dead-letters hides them for a while, so a page reads the queue only if the operator requests it. A scan
-//! leaves a snapshot without payloads for pages and plans. Only one action at a time reads the queue.
+//! leaves a snapshot, which pages and plans use. The snapshot contains no payloads. Only one action at a time reads the
+//! queue.
 
 mod change;
 mod dead_letter;
@@ -295,8 +296,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// Returns the indexes on the list's page that contains `from`, and the first indexes of the pages before and after
-/// it.
+/// Returns the indexes of the dead-letters on the page that contains `from`. Also returns where the previous page and
+/// the next page begin; `None` if there is no such page.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

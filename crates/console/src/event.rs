@@ -197,8 +197,8 @@ fn is_wait(step: &Step) -> bool {
     matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The number of the attempt that a step belongs to, and the step's mark in the chart. `None` means the same attempt
-/// as the step before.
+/// The number of the attempt that a step belongs to, and the step's mark in the chart. `None` stands for the attempt
+/// of the previous step.
 fn mark(step: &Step) -> (Option<u64>, Mark) {
     let what = match &step.happened {
         Happened::Failed => return (Some(step.attempt()), Mark::Failed),

@@ -102,8 +102,8 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value, or `None` during the first read. If the value is not fresh, starts `read` in the background to
-    /// replace it.
+    /// Returns the last value, or `None` if the first read has not ended. Starts `read` in the background if the value
+    /// is not fresh and no read is in progress.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
         now: impl Fn() -> Timestamp + 'static,

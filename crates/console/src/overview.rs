@@ -71,8 +71,7 @@ struct Table {
 struct LastHour {
     /// The change in the number of waiting events over the last hour.
     waiting: i64,
-    /// The number of events that were due an hour ago. The page does not show the change since then, because the
-    /// current number may be a minute old.
+    /// The number of events that were due an hour ago. The page shows this number, not the change since then.
     due_before: u64,
     dead_lettered: u64,
 }

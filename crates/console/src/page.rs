@@ -70,8 +70,8 @@ where
     })
 }
 
-/// A POST route for a form that changes nothing in the account. Refuses a wrong form secret, but even a read-only
-/// console accepts the form.
+/// A POST route for a form that changes nothing in the account. Such a form also works in a read-only console, but
+/// the form secret must be right.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,

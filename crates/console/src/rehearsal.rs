@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of tabs whose results are kept.
 const TABS: usize = 8;
 
-/// The command lines that a lab form stands for, each split into words.
+/// The command lines that do the same as a lab form, each split into words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) simulate: Vec<String>,
@@ -53,7 +53,7 @@ pub(super) struct LabResults {
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
-/// A running or finished simulation, stopped when this value is dropped.
+/// A running or finished simulation. Dropping this value stops a running simulation.
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,

@@ -48,7 +48,7 @@ const BUFFER: usize = 32 << 10;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves the console until `stop` is raised. Then returns without waiting for open connections.
+/// Serves the console until `stop` is raised, and then returns without waiting for open connections.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {

@@ -239,7 +239,7 @@ impl Works {
         others.filter(|(path, _)| path != shown).filter_map(|(path, work)| work.toast(path)).collect()
     }
 
-    /// Drops the oldest finished changes to save memory. The output of a change may be long.
+    /// Drops the oldest finished changes to save memory, because their output may be long.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
@@ -260,7 +260,8 @@ impl Works {
         }
     }
 
-    /// Stops all changes in progress, and waits until the messages that they received are visible again.
+    /// Stops all changes in progress, and waits until they have ended. A change ends once the messages that it hid and
+    /// did not process are visible again.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {

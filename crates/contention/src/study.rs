@@ -64,8 +64,8 @@ pub struct Cell {
 impl Study {
     /// Checks the points, and creates a study of them.
     ///
-    /// If `reference` is true, the report equals, to the last digit, that of a Python program with the same seed and
-    /// the model from AWS's article "Exponential Backoff And Jitter".
+    /// If `reference` is true, the study uses the model from AWS's article "Exponential Backoff And Jitter". Its
+    /// report is then identical, to the last digit, to the report of a Python program with the same model and seed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Puts a thousand records into a stream.
+//! Puts a thousand records into a Kinesis stream.
 //!
 //! `cargo run -p comeback-delivery --features kinesis --example kinesis -- STREAM`
 

@@ -26,7 +26,7 @@ const FIRST: f64 = 0.1;
 const LONGEST: f64 = 5.0;
 /// The longest single sleep of a waiting delivery, after which it checks its deadline.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// The shortest gap between calls, in seconds, that timers can keep.
+/// The shortest gap between calls, in seconds. Timers are not accurate enough for shorter gaps.
 const SHORTEST: f64 = 0.001;
 /// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
 const STEP: f64 = 1.0 / 16.0;
@@ -97,8 +97,8 @@ pub(crate) struct Pace {
     size: f64,
     /// Seconds between the starts of two successive calls; 0 if the calls are not spaced.
     gap: f64,
-    /// The shortest time per entry that the service allows, in seconds, as estimated after a throttled call. `None`
-    /// without an estimate.
+    /// The shortest time per entry that the service allows, in seconds. Estimated after a throttled call. `None` while
+    /// no estimate exists.
     known: Option<f64>,
     /// Seconds per entry in the last call that the service accepted in full; `None` if an entry has been throttled
     /// since then.

@@ -40,7 +40,7 @@ pub trait Operation {
         Ok(())
     }
 
-    /// Returns the [`Lane`] of an entry whose order matters, or `None` if the entry may arrive in any order.
+    /// Returns the [`Lane`] of an entry whose order matters, or `None` if its order does not matter.
     fn lane(&self, _entry: &Self::Entry) -> Option<Lane> {
         None
     }

@@ -112,8 +112,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 
     /// Returns a [`Batcher`], which collects entries from many tasks into batches, and a future that makes the calls.
     ///
-    /// Spawn the future. It ends once the batcher and its clones are dropped and every entry has an outcome; dropping
-    /// it hands back every entry.
+    /// Spawn the future. It ends once the batcher and its clones are dropped and every entry has an outcome. If the
+    /// future is dropped first, every open entry is handed back to its task.
     ///
     /// The number of open entries is limited as for a [stream](Self::send_stream). Up to 64 more can be queued; after
     /// that, [`Batcher::send`] waits. When the sender gives up on an entry in a [`Lane`](crate::Lane), the open
@@ -149,7 +149,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     }
 }
 
-/// State of the batcher's future. When this value is dropped, it hands back every entry without an outcome.
+/// State of the batcher's future. When this value is dropped, it hands back every entry that has no outcome yet.
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,

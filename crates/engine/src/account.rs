@@ -191,7 +191,7 @@ pub enum InvokeFailure {
     Refused(String),
 }
 
-/// Serializes a string, truncated to the maximum length of a text in the log.
+/// Serializes a string, truncated to the maximum length of strings in the log.
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(logged(text))
 }

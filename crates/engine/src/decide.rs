@@ -338,8 +338,9 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Draws the backoff from a seed, so that every receive of a message gets the same delay. With decorrelated jitter,
-    /// a delay depends on those of the event's earlier messages, so the seed is the event's key.
+    /// Draws the backoff from a seed, so that every receive of a message gets the same delay. The seed is usually the
+    /// message's first id. With decorrelated jitter, the seed is the event's key, because a delay then depends on the
+    /// delays of the event's earlier messages.
     fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
@@ -366,7 +367,7 @@ impl<'r> Case<'_, 'r> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// The end of `MAX_AGE`, or 13 days and 12 hours after the message was sent, whichever is sooner.
+    /// The time when `MAX_AGE` runs out, or 13 days and 12 hours after the message was sent, whichever is sooner.
     fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.record.sent.saturating_add(RETENTION_MARGIN))
     }
@@ -453,8 +454,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Puts the payload in its envelope for the retry; fails if the next failure's record could be too large (rule 11
-    /// above).
+    /// Puts the payload in its envelope for the retry. Fails if the record of the next failure could be too large
+    /// (rule 11).
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {

@@ -20,7 +20,7 @@ const ENDINGS: [&str; 2] = ["Error", "Exception"];
 /// A function's instruction about its event's retries, expressed by the type of the error that it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
-    /// Do not retry before this time, which is after the failure.
+    /// Do not retry before this time. It is always later than the failure.
     RetryAfter(Timestamp),
     /// A `RetryAfter` that is ignored, because its message does not name a time after the failure.
     Unreadable {

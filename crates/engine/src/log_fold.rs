@@ -23,8 +23,8 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// The waiting messages, keyed by a hash of their event. Not a `HashMap`, because the memory that it frees when
-    /// it grows is not returned to the system until the program ends.
+    /// The waiting messages, keyed by a hash of their event. This is not a `HashMap`, because a growing `HashMap`
+    /// frees memory that is not returned to the system until the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -231,7 +231,7 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// Returns what the message waits for and the line's delay in seconds; `None` if the message is settled.
+    /// Returns what the message is waiting for and the line's delay in seconds; `None` if the message is settled.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

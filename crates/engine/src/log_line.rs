@@ -102,7 +102,7 @@ impl LogLine<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the string is not a line about a message, or has a later format version.
+    /// Fails if the string is not a line about a message, or if its format version is too new.
     pub fn read(text: &str) -> Result<LogLine<'static>, NotALine> {
         #[derive(Deserialize)]
         struct AnyVersion {
@@ -186,7 +186,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// Serializes the time of a first failure without its `.000`, because the time is always a whole second.
+/// Serializes the time of a first failure without milliseconds, because the time is always a whole second.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

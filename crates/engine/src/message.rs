@@ -177,8 +177,8 @@ impl<'a> BatchMessage<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// Returns the total bytes of the copies to send if this message is moved, or `u64::MAX` if it must not be moved.
-    /// Returns `None` if the message does not wait.
+    /// Returns the total size, in bytes, of the copies to send if this message is moved, or `u64::MAX` if it must not
+    /// be moved. Returns `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { what, wait } = &self.state else { return None };
         let bytes = self.copy_for(what, wait).size();

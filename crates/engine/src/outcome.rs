@@ -32,7 +32,8 @@ pub struct Outcome<'a> {
 /// Where a message is when its batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// The message is in the retry queue, hidden until its wait ends or, for a long wait, as long as SQS allows.
+    /// The message is in the retry queue, hidden until its wait ends. For a long wait, SQS's limit ends the hiding
+    /// earlier.
     Hidden,
     /// The message is in the retry queue, hidden so that a call that may have been accepted is not repeated soon.
     Guarded,
@@ -120,8 +121,8 @@ pub enum What {
         /// When the retry was due, if the handler attempted it; otherwise `None`. Not part of the log line.
         #[serde(skip)]
         due: Option<Timestamp>,
-        /// The failed call that made the handler keep the message or, without one, the failed call to hide it. `None`
-        /// if there was no such call.
+        /// The failed call that made the handler keep the message. Otherwise, the failed call to hide the message, if
+        /// any.
         #[serde(flatten)]
         failure: Option<CallFailure>,
     },
@@ -216,7 +217,7 @@ impl Outcome<'_> {
         self.what.failure()
     }
 
-    /// Returns true for a copy that was only moved again, which needs no log line.
+    /// Returns true if the message is a copy that was only moved again. Such an outcome needs no log line.
     pub fn only_moves_on(&self) -> bool {
         self.location == Location::Moved && self.record.moved.is_some() && self.problem().is_none()
     }

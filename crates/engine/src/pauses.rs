@@ -21,11 +21,11 @@ pub struct Pauses {
     pauses: Vec<Pause>,
     /// The retry requests, then the cancel requests, each in the order of the JSON.
     requests: Vec<RequestEntry>,
-    /// The JSON of the members that this version of Comeback does not know, by name.
+    /// Names and JSON values of the members that this version of Comeback does not know.
     others: BTreeMap<String, String>,
 }
 
-/// Error for a parameter that is not a valid pauses document. Never quotes the parameter.
+/// Error for a parameter that is not a valid pauses document. The error never quotes the parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// The document has this format version, which only a later version of Comeback can read.

@@ -98,7 +98,7 @@ impl<'a> ReceivedDeadLetter<'a> {
     /// Returns a message body that makes the event start over when it is sent to the retry queue. The message needs no
     /// attributes.
     ///
-    /// `function_arn` and `payload` replace the event's own. The event keeps its key, but not its error.
+    /// `function_arn` and `payload`, if given, replace those of the event. The event keeps its key, but not its error.
     ///
     /// # Errors
     ///

@@ -70,14 +70,14 @@ impl Attribute {
     }
 }
 
-/// An attribute's type without its label.
+/// An attribute's type without the optional label: `Number` for `Number.int`.
 pub(crate) fn base_type(data_type: &str) -> &str {
     data_type.split('.').next().unwrap_or_default()
 }
 
 impl Record {
-    /// Restores a moved message's state from its attribute `Comeback`, so that the handler treats it like its
-    /// original.
+    /// Restores a moved message's state from its attribute `Comeback`, so that the handler treats it like the original
+    /// message.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Record {
     }
 }
 
-/// Name of the message attribute that marks a moved message and holds data about its original.
+/// Name of the message attribute that marks a moved message and holds data about the original message.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
 /// Maximum number of characters in a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
@@ -120,9 +120,9 @@ pub struct Moved {
     pub message_id: String,
     /// The `SentTimestamp` of the original message, never later than the copy's own.
     pub sent: Timestamp,
-    /// When the original was first received.
+    /// The time when the original message was first received.
     pub first_receive: Timestamp,
-    /// The number of receives of the original and of earlier copies; at least 1.
+    /// The number of receives of the original message and of the copies before this one; at least 1.
     pub receives: u32,
     /// The number of moves since the original was sent; at least 1.
     pub moves: u32,

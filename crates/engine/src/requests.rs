@@ -71,7 +71,7 @@ pub struct Request {
     /// When the request ends, in whole seconds. If `None`, it ends [`LONGEST_REQUEST`] after it was made.
     pub until: Option<Timestamp>,
     /// True once an operator has withdrawn the request. Handlers then ignore it. It stays in the document, so that
-    /// commands do not recall the same messages again because of a later request.
+    /// commands still know which messages they have already recalled because of it.
     pub withdrawn: bool,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct RequestEntry {
     pub(crate) end: Option<Timestamp>,
 }
 
-/// The member of a request's JSON that every version can read: its time, in seconds since the epoch.
+/// The time of a request, in seconds since the epoch. Every version can read this member.
 #[derive(Deserialize)]
 struct When {
     at: u64,

@@ -7,8 +7,8 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Minimum time between an environment's counts of the messages in flight. Source: "Amazon SQS standard queues", SQS
-/// Developer Guide: approximate attributes settle within a minute.
+/// Minimum time between an environment's counts of the messages in flight. SQS's approximate counts settle within a
+/// minute. Source: "Amazon SQS standard queues", SQS Developer Guide.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
 /// The size of a batch. An environment with room for fewer messages counts the messages in flight again.
 const LOW: u64 = 10;

@@ -162,7 +162,8 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// Returns the variable's value or its default. An unreadable value adds an error and counts as the default.
+    /// Returns the variable's value or its default. If the value is unreadable, adds an error and returns
+    /// the default.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,

@@ -12,7 +12,8 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Describes a message that is not a failure record, such as an S3 notification; `None` if its kind is unknown.
+/// Describes a message that is not a failure record, such as an S3 notification. Returns `None` if its kind is
+/// unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.

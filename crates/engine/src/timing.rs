@@ -20,8 +20,9 @@ pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// Minimum time between two reads of the pauses in one environment.
 const BETWEEN_READS: Duration = Duration::from_secs(30);
-/// With many environments, each waits at least this time, multiplied by their number, between two reads of the pauses.
-/// Together, they make at most about three reads a second. SSM allows 40 `GetParameter` calls a second.
+/// With many environments, the minimum time between two reads in one environment is this time multiplied by the number
+/// of environments. Together, they make at most about three reads a second. SSM allows 40 `GetParameter` calls
+/// a second.
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// Maximum time between two reads of the pauses, as a multiple of the minimum. The actual time is random, which spreads
 /// the reads of many environments.

@@ -15,8 +15,8 @@ use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
-/// Range of the wait after an unanswered `Invoke`, in seconds. At this interval, an outage of an hour can duplicate
-/// an event only once.
+/// Range of the wait after an unanswered `Invoke`, in seconds. Each wait is at least an hour, so an outage of an hour
+/// can duplicate an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_UNANSWERED.as_secs();
 /// Maximum `DelaySeconds` of a message. Source: SQS quotas, "Message delay".
 pub const LONGEST_HOP: Duration = Duration::from_secs(900);

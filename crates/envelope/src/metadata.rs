@@ -16,7 +16,7 @@ pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 pub struct Metadata {
     /// The number of the retry: 1 on the first re-invocation, but up to `u64::MAX` in a forged envelope.
     pub attempt: u64,
-    /// The time of the event's first failure, in epoch seconds; any `u64` in a forged envelope.
+    /// The time of the event's first failure, in epoch seconds. A forged envelope may contain any `u64`.
     pub initial_timestamp: u64,
     /// The request id of the first invocation, never empty; `None` if the envelope has no id. Comeback's handler always
     /// writes an id.

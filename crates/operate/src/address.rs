@@ -45,7 +45,7 @@ impl Address {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }
 
-    /// Connects to AWS with this region and profile. Where one is missing, the AWS CLI's configuration applies.
+    /// Connects to AWS with this region and profile. If one is missing, the AWS CLI's configuration supplies it.
     ///
     /// # Errors
     ///

@@ -46,7 +46,7 @@ pub trait Aws: fmt::Debug {
     /// read tags or concurrency.
     async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure>;
 
-    /// `lambda:ListFunctions`: lists all functions in the region; `of` is the resource that an error names.
+    /// `lambda:ListFunctions`: lists all functions in the region. An error names `of` as the affected resource.
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure>;
 
     /// `lambda:ListTags`: reads a function's tags.
@@ -112,7 +112,7 @@ pub trait Aws: fmt::Debug {
         names: &[&str],
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
-    /// `sqs:ReceiveMessage`: receives up to ten messages, but none if the queue is at its limit on messages in flight.
+    /// `sqs:ReceiveMessage`: receives up to ten messages, or none while the queue is at its in-flight limit.
     async fn receive(
         &self,
         url: &str,

@@ -161,7 +161,7 @@ async fn edit_parameter(
     ended(account, interrupt, check).await
 }
 
-/// Fails if an allow-list may have lost characters: CloudFormation returns `?` for each one that is not ASCII.
+/// Fails if an allow-list might have lost characters. CloudFormation returns `?` for each non-ASCII character.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
         return Ok(());

@@ -29,7 +29,7 @@ pub struct LastHour {
     pub errors: Option<f64>,
     /// Invocations of the handler that Lambda throttled.
     pub throttles: Option<f64>,
-    /// The highest age, in seconds, that a due message reached in the latest five minutes.
+    /// The greatest age, in seconds, that a due message reached in the latest five minutes.
     pub oldest_due_seconds: Option<f64>,
 }
 

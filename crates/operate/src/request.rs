@@ -288,7 +288,7 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     Ok(policies)
 }
 
-/// The longest time that the handler may have hidden a message that the log does not show.
+/// The longest time for which the handler may have hidden a message that is missing from the log.
 fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     let is_theirs = |entry: &&PolicyEntry| match target {
         PauseTarget::All => true,

@@ -194,7 +194,7 @@ impl Answer for Status {
         layout
     }
 
-    /// Returns a failure if some part of the status could not be read, or if the handler retries no events.
+    /// Returns a failure if any part of the status could not be read, or if the handler retries no events.
     fn end(&self) -> Result<(), Failure> {
         if let Some((_, failure)) = self.unread().next() {
             return Err(failure.clone());
@@ -262,7 +262,7 @@ fn or_unread<T: Default>(
 /// more times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct OldestDeadLetter {
-    /// The time when the dead-letter was sent to the queue, 14 days before SQS deletes it.
+    /// The time when the dead-letter was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
     /// True if every dead-letter was received. Otherwise, the queue may contain a dead-letter that is older than this

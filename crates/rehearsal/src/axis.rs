@@ -99,7 +99,7 @@ const STEPS: f64 = 8.0;
 /// A horizontal time axis, linear or logarithmic.
 pub struct TimeAxis {
     pub(crate) logarithmic: bool,
-    /// True if the axis ends now and its labels say how long ago each moment was.
+    /// True if the axis ends at the present, and its labels say how long ago each moment was.
     is_ago: bool,
     start: f64,
     end: f64,

@@ -48,7 +48,8 @@ fn property(variable: &str) -> String {
     name[..1].to_lowercase() + &name[1..]
 }
 
-/// Formats the settings as parameters for SAM and CloudFormation, on one line, and as CDK properties, one on each line.
+/// Formats the settings twice: as SAM and CloudFormation parameters on one line, and as CDK properties on separate
+/// lines.
 pub fn lines(settings: &[DeployedSetting]) -> (String, String) {
     let parameters: Vec<String> =
         settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value)).collect();

@@ -147,7 +147,7 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// Returns a table of the default policy and the plan's unbeaten policies.
+    /// Returns a table of the default policy and the plan's Pareto-optimal policies.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }

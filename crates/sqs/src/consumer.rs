@@ -269,8 +269,8 @@ where
     }
 
     /// Waits until the [reserve](RESERVE) begins, then hides or deletes the messages whose outcome is known, so that a
-    /// timeout affects only the others. Never returns, because the response must wait for `run`. The caller then drops
-    /// this future.
+    /// timeout affects only the others. Never returns, because the response must wait for `run`. The caller drops this
+    /// future when `run` is done.
     async fn settle_early(&self, messages: &[ReceivedMessage]) {
         // If the batch has only one record, a timeout cannot affect other records.
         if messages.len() > 1 {

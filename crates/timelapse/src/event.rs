@@ -12,7 +12,7 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// Start of the member that pads a payload.
+/// Start of the JSON member that pads a payload to the requested size.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 

@@ -73,7 +73,7 @@ impl Dice {
         strikes
     }
 
-    /// Returns how many times each fault has struck, by the fault's name; `None` if the run has no faults.
+    /// Returns how many times each fault has struck, by the fault's name, or `None` if the run has no faults.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

@@ -22,7 +22,7 @@ pub(crate) struct Tallies {
     pub(crate) decisions: u64,
     pub(crate) retries: u64,
     pub(crate) moves: u64,
-    /// Moves made while the number of messages in flight was below half of `HIDE_UP_TO`.
+    /// Number of moves made while the number of messages in flight was below half of `HIDE_UP_TO`.
     pub(crate) moves_with_room: u64,
     pub(crate) minutes: Vec<Minute>,
     /// Number of retries in each minute, for each target.
@@ -40,7 +40,7 @@ pub struct Minute {
     pub dead_lettered: u32,
     /// Peak number of messages in flight: hidden or being handled.
     pub in_flight: u32,
-    /// Peak number of visible messages, ready to be received.
+    /// Peak number of visible messages.
     pub visible: u32,
     /// Peak number of delayed messages.
     pub delayed: u32,

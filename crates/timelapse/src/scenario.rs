@@ -21,7 +21,7 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// Accepted range for the waits that a target may request, up to SQS's longest retention period.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Largest payload, in bytes: SQS's limit of 1 MiB, less up to 2 KiB for the rest of the invocation record.
+/// Largest payload, in bytes: SQS's limit of 1 MiB, minus 2 KiB for the rest of the invocation record.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
 /// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a 24-hour
@@ -45,8 +45,8 @@ pub struct Scenario {
     pub poison: f64,
     /// Length of each down or up phase during the outage, at least a minute; `None` if the target stays down.
     pub flapping: Option<Duration>,
-    /// How long an invocation hangs before it times out; at most 15 minutes. Only invocations while the target is down
-    /// hang. `None` if none does.
+    /// How long an invocation hangs before it times out; at most 15 minutes. Invocations hang only while the target is
+    /// down. `None` means that no invocation hangs.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000); `None` if unlimited.
     /// Invocations beyond the capacity fail.

@@ -188,7 +188,7 @@ struct Chain {
     dead_lettered: ReasonCode,
 }
 
-/// The time of one retry, in seconds.
+/// The wait before a retry, and the time of the retry, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Time from the previous failure to this retry.

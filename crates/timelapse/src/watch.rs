@@ -137,7 +137,7 @@ const SHOWN_LINES: usize = 40;
 pub struct Violation {
     /// The broken invariant.
     pub invariant: Invariant,
-    /// Seed with which the same scenario and policies break the invariant again.
+    /// Seed that reproduces the violation with the same scenario and policies.
     pub seed: u64,
     /// Time at which the invariant was broken, counted from the run's start.
     pub at: Duration,

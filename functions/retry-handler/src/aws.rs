@@ -106,8 +106,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Time after which the first round of hiding starts no further calls, which leaves time for the `Invoke` calls.
-    /// `None` if there is no time for an `Invoke`. The first round takes the value, so later rounds find `None`.
+    /// Time after which the first round of hiding starts no further calls, to leave time for the `Invoke` calls. `None`
+    /// if there is no time for an `Invoke`. The first round takes the value, so later rounds find `None`.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,

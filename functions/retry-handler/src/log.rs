@@ -245,7 +245,8 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// Leaks a message that reports the function's failure at `time`. Returns the message and the event parsed from it.
+    /// Returns a message that reports the function's failure at `time`, and the event parsed from it. Leaks the
+    /// message, because the event borrows from it.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),

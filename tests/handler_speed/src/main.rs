@@ -117,7 +117,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// Compares the handler from an earlier commit with the current one. Both get the same batches, in turn.
+/// Compares the handler from an earlier commit with the current one. Each batch is sent to one, then to the other.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [

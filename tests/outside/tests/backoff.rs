@@ -1,4 +1,4 @@
-//! The five most common uses of comeback-backoff, the last with the feature `retry-after`.
+//! The five most common uses of comeback-backoff. The last one needs the feature `retry-after`.
 
 use std::cell::Cell;
 use std::error::Error;

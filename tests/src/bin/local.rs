@@ -55,7 +55,7 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Corrects every setting of the local stack that `comeback doctor` would report.
+/// Fixes the problems that `comeback doctor` would report for the local stack.
 ///
 /// MiniStack ignores `RecursiveLoop` in a template, and [`MiniStack::stack`] shortens the queue's visibility timeout.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {

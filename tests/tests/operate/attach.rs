@@ -58,7 +58,7 @@ pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     );
 }
 
-/// Asserts that an event sent to this copy of the example target is retried until it succeeds.
+/// Asserts that an event sent to `function`, a copy of the example target, is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -79,7 +79,7 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs a `comeback` command, and repeats it while another test is changing the shared stack.
+/// Runs a `comeback` command. Runs it again if it failed because another test was changing the shared stack.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);

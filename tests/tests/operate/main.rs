@@ -28,7 +28,7 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Number of concurrent trials, small enough that no call by the handler takes 20 s and counts as unanswered.
+/// Number of concurrent trials. With more, some of the handler's calls might take 20 s, and so count as unanswered.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {

@@ -126,8 +126,8 @@ fn where_it_works(operator: &Operator) {
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
-/// Asserts that the metrics in the handler's log agree with `status`. MiniStack does not process the embedded metric
-/// format.
+/// Asserts that the handler has logged the right metrics for the two events. They are read from the log because
+/// MiniStack does not process the embedded metric format.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
     let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;

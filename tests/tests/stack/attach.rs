@@ -15,8 +15,8 @@ fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The blocks in docs/attach.md that detach a function. The first four undo step 5, step 4, steps 3 and 2 (with SAM)
-/// and step 1. The last undoes steps 3 and 2 with cargo-lambda.
+/// The blocks in docs/attach.md that detach a function. The first two undo steps 5 and 4. The third undoes steps 3 and
+/// 2 (with SAM), and the fourth undoes step 1. The last also undoes steps 3 and 2, but with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }
@@ -25,7 +25,7 @@ fn five(blocks: Vec<String>) -> [String; 5] {
     <[String; 5]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"))
 }
 
-/// Runs the steps in docs/attach.md that change the function, with this queue as its failure destination.
+/// Runs the steps in docs/attach.md that change the function. They make this queue the function's failure destination.
 pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &str) {
     let shell = shell.clone().with("FUNCTION", function).with("RETRY_QUEUE_ARN", retry_queue_arn);
     let [_, permission, _, destination, _] = to_attach();

@@ -178,7 +178,8 @@ pub(crate) struct Seen {
     event: Value,
 }
 
-/// Raises the handler's timeout, because the template's minute is only a second of real time on the fast clock.
+/// Raises the handler's timeout. The template sets it to a minute, which is only a second of real time on the fast
+/// clock.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);

@@ -32,7 +32,7 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// A server on which an hour passes in a minute, for a single test. Other tests would slow the server down, and
+    /// A server on which an hour passes in a minute, for a single test. If other tests slowed the server down,
     /// messages would change state while this test counts them.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
@@ -63,8 +63,8 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that allows every function, uses inline envelopes, and dead-letters events after two retries, a second
-    /// apart.
+    /// A stack that allows every function, uses inline envelopes, and dead-letters events after two retries. The
+    /// backoff is 1 s.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

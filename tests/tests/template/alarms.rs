@@ -250,7 +250,7 @@ fn each_alarm_is_optional_notifies_the_topic_and_names_its_section() {
     assert_eq!(parameters["AlarmTopicArn"]["Default"], "");
 }
 
-/// docs/alarms.md gives the correct price of the alarms: CloudWatch charges for each metric in an alarm.
+/// docs/alarms.md gives the correct price of the alarms. CloudWatch charges for each metric in an alarm.
 #[test]
 fn page_gives_the_price_of_the_alarms() {
     let metrics = |alarm: &Value| {

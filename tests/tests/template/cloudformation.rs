@@ -1,4 +1,5 @@
-//! Tests that the release's `comeback.cfn.json` equals the expanded `template.yaml`, with listed exceptions.
+//! Tests that the release's `comeback.cfn.json` equals the expanded `template.yaml`, apart from known
+//! differences.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests properties of the template that no local stack can show, by reading the template itself.
+//! Tests properties of the template that no local stack can show. The tests read the template itself.
 //!
 //! | file | contents |
 //! |---|---|

@@ -176,7 +176,7 @@ fn template_refuses_odd_parameters() {
     }
 }
 
-/// `HideUpTo` is a string with a pattern, because a number could not also be `always`.
+/// `HideUpTo` is a string with a pattern, because a parameter of type `Number` would not accept `always`.
 #[test]
 fn hide_up_to_takes_one_spelling_of_each_number() {
     let pattern = whole_value(&template()["Parameters"]["HideUpTo"]).expect("a pattern");

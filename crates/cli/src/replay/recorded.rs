@@ -17,7 +17,7 @@ pub struct Recorded<'t> {
     pub event: Cow<'t, str>,
     /// The event's messages, parsed as the handler parses them.
     pub batch: BatchEvent,
-    /// True if the file lacks attributes that SQS always writes. The replay then assumes that a message was sent
+    /// True if the file lacks attributes that SQS always sets. The replay then assumes that a message was sent
     /// when its event failed, and has been received once.
     pub times_assumed: bool,
 }
@@ -177,7 +177,7 @@ impl Message {
 /// `aws sqs receive-message` prints only those that its caller requests.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
-    /// True if a message lacked an attribute that SQS always writes, so a value was assumed.
+    /// True if a message lacked an attribute that SQS always sets, so a value was assumed.
     assumed: bool,
     at: Option<Timestamp>,
 }

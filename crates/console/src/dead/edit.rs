@@ -18,7 +18,7 @@ use crate::dead::parts::{path, perform_in_turn, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok};
 use crate::work::Summary;
 
-/// Maximum size of the form, in bytes: enough for a percent-encoded payload of a megabyte with indentation.
+/// Maximum size of the form, in bytes. It is enough for an indented, percent-encoded payload of a megabyte.
 const LARGEST_EDIT: usize = 16 << 20;
 
 pub(super) fn routes() -> Router<Console> {

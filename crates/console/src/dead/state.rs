@@ -68,7 +68,7 @@ impl Dead {
         self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
-    /// Returns the newest snapshot, or fails unless `scan` is its id.
+    /// Returns the newest snapshot. Fails unless `scan` is its id.
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {

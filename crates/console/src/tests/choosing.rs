@@ -121,7 +121,8 @@ async fn waiting_event_offers_to_be_retried_or_cancelled() {
     .await;
 }
 
-/// An account with three events of the function `orders` due in an hour, and the handler's log lines about them.
+/// Returns an account in which three events of the function `orders` are due in an hour, and the handler's log lines
+/// about these events.
 async fn waiting() -> (SimulatedAws, Vec<String>) {
     let aws = sample().await;
     let url = queue_url(Sample::RETRY_QUEUE);

@@ -123,8 +123,8 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Returns the failed entries to retry, with their waits, and gives up on the others. An entry with fewer calls
-    /// than the first failed entry of its lane counts as many, and so waits as long.
+    /// Returns the failed entries to retry, with their waits, and gives up on the others. An entry that has been in
+    /// fewer calls than the first failed entry of its lane is treated like that entry, and so waits as long.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
@@ -193,9 +193,8 @@ pub(super) struct Refusals {
     code: Option<String>,
     calls: u32,
     halves: u32,
-    /// True if the service might not refuse every call: it accepted an entry, gave different reasons, or refused a call
-    /// because of its size or because of only some of its entries. A call that was too large says nothing about smaller
-    /// calls.
+    /// True if the service might not refuse every call. It has accepted an entry or given different reasons for
+    /// refusals, or it has refused a call only because of the call's size or some of its entries.
     differ: bool,
     is_certain: bool,
 }
@@ -215,8 +214,8 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Returns true if the service may be refusing every entry. To find out, the halves of a refused call are then sent
-    /// first.
+    /// Returns true if the service may be refusing every entry. If so, the sender next sends the halves of a refused
+    /// call, to find out.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

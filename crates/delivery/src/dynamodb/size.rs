@@ -35,7 +35,7 @@ fn stored_value(value: &AttributeValue) -> usize {
     }
 }
 
-/// Stored size of a number: a byte for every two significant digits, plus one. DynamoDB's own count is never smaller.
+/// Lower bound on the stored size of a number, in bytes: one for every two significant digits, plus one.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();

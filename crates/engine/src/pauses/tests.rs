@@ -292,7 +292,8 @@ fn an_edit_keeps_unknown_members() {
     assert_eq!(Pauses::read(&withdrawn).unwrap().requests_to(RequestKind::Cancel).count(), 1);
 }
 
-/// A request whose end time is missing or cannot be parsed is dropped after 25 hours.
+/// A request is dropped at its end. A request without an end, or in a later version's format, is dropped after 25
+/// hours.
 #[test]
 fn requests_leave_the_document_at_their_end() {
     let document =

@@ -42,7 +42,7 @@ pub(crate) enum Invoke {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Receipt handles, and new visibility timeouts in seconds.
+    /// Receipt handles, each with its message's new visibility timeout in seconds.
     Hide(Vec<(String, u64)>),
     /// The function's ARN and the payload.
     Invoke(String, String),

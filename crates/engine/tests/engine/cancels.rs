@@ -34,7 +34,8 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Returns true if a cancel request with the JSON members `more`, made half a minute earlier, dead-letters the record.
+/// Returns true if the handler dead-letters the record half a minute after a cancel request. `more` is the request's
+/// other JSON members.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {

@@ -53,7 +53,7 @@ pub(crate) struct Attachment {
 pub(crate) enum ListOwner {
     /// A stack's parameter `TargetFunctions`. It sets the allow-list and the handler's permission to invoke functions.
     Parameter { stack: String, value: String },
-    /// A stack's template. The stack has no parameter `TargetFunctions`.
+    /// A stack's template, if the stack has no parameter `TargetFunctions`.
     Template { stack: String },
     /// The environment variables of a handler that no stack owns.
     Environment,
@@ -163,7 +163,8 @@ impl Attachment {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
     }
 
-    /// The other deployment, if any, that retries the failed events of the qualifier that the operator named.
+    /// The other deployment, if any, that retries the failed events of the function, alias or version that the
+    /// operator named.
     pub(crate) fn other(&self) -> Option<&DeploymentName> {
         self.elsewhere.get(&self.target.qualifier)
     }
@@ -226,7 +227,7 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     )))
 }
 
-/// Builds a target for a deleted function from the function's ARN.
+/// Builds the target for a deleted function. Only the function's ARN is known.
 pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
         name: arn.name.clone(),
@@ -251,7 +252,8 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the deployment to which these settings send failed events, unless it is `deployment` itself.
+/// Finds the deployment that receives the failed events of a function with these settings. Returns `None` if that is
+/// `deployment` itself, or if there is no such deployment.
 pub(crate) async fn other_than(
     account: &Account,
     deployment: &Deployment,

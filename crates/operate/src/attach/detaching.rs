@@ -108,7 +108,7 @@ impl Attachment {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
 
-    /// The keys of the tags to remove last, except the tags that another deployment needs.
+    /// The keys of the tags to remove last. Tags that another deployment needs are left out.
     fn last_tags(&self) -> &'static [&'static str] {
         if self.elsewhere.is_empty() {
             &[kept::RECURSION, kept::DETACHED, kept::MOVED]

@@ -36,8 +36,8 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// Returns the function's earlier settings, and true if all their tags are present and valid. An invalid value becomes
-/// Lambda's default. The on-success destination is the current one, because `attach` never changes it.
+/// Returns the function's settings from before `attach`, and whether all their tags are present and valid. An invalid
+/// value becomes Lambda's default. The on-success destination is the current one, because `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));

@@ -250,7 +250,8 @@ impl Change for RouteFailures {
     type Plan = AttachPlan;
     type Done = Attached;
 
-    /// Plans the changes to each function; with several functions, failures become part of the plan.
+    /// Plans the changes to each function. With several functions, the plan contains any failures. With a single
+    /// function, its failure is returned as the error.
     async fn plan(&self, operator: &Operator) -> Result<AttachPlan, Failure> {
         operator.interrupt.or(self.read(operator)).await
     }

@@ -36,7 +36,7 @@ pub struct Alike {
     /// no error message.
     pub error_message: Option<String>,
     /// The reason why the messages could not be parsed, truncated to 256 characters. `None` if they were parsed, or if
-    /// their error is known.
+    /// the dead-letters name another error.
     pub detail: Option<String>,
 }
 

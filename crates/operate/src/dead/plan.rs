@@ -271,7 +271,7 @@ impl Acted {
         layout
     }
 
-    /// A note about the plan's dead-letters that were not found again.
+    /// A note about dead-letters that the plan counted but the change did not find.
     fn missing(&self) -> Option<String> {
         let DeadLetterOutcome { done, left, not_deleted, .. } = &self.outcome;
         let met = done + not_deleted.as_ref().map_or(0, |it| it.count) + left.values().sum::<u64>();

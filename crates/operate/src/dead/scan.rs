@@ -1,4 +1,4 @@
-//! Scans the dead-letter queue: receives every dead-letter once, and finally makes the remaining ones visible again.
+//! Scans the dead-letter queue: receives every dead-letter once, and finally makes all undeleted ones visible again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ const MOST_HIDDEN: usize = 110_000;
 /// polls.
 const QUIET_ROUNDS: u32 = 2;
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// A scan tells the operator before it makes more than this many dead-letters visible again, because that takes a
+/// If a scan makes more than this many dead-letters visible again, it tells the operator first, because this takes a
 /// while.
 const MANY: usize = 2_000;
 
@@ -63,7 +63,7 @@ pub struct Read {
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader has hidden, which nobody else can read until they are visible again.
+/// Dead-letters that another reader has hidden. Nobody else can read them until they are visible again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
     /// The approximate number of hidden dead-letters.
@@ -176,7 +176,7 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Calls `show` for each dead-letter that was not sent after `until`, and stops when it returns true.
+/// Calls `show` for each dead-letter that was not sent after `until`. Stops once `show` returns true.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,

@@ -126,11 +126,11 @@ impl Answer for DeadLetter {
     }
 }
 
-/// The deepest level of nesting to indent. Without this limit, indenting thousands of nested brackets would square
-/// the payload's length.
+/// The deepest level of nesting to indent. Without this limit, a payload with thousands of nested brackets would become
+/// millions of characters long.
 const DEEPEST_INDENTED: usize = 16;
 
-/// Indents JSON by two spaces, without parsing values, which would change large numbers and the order of keys.
+/// Indents JSON by two spaces. Does not parse it, because parsing would change large numbers and the order of keys.
 pub fn pretty(json: &str) -> String {
     let (mut text, mut depth) = (String::new(), 0_usize);
     for (character, in_string) in compact(json) {

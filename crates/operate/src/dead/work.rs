@@ -1,4 +1,4 @@
-//! Carries out a change to dead-letters: stores a copy of each one elsewhere, and then deletes it from the queue.
+//! Carries out a change to dead-letters: stores a copy of each one elsewhere, and then deletes the original.
 
 use std::convert::Infallible;
 
@@ -19,12 +19,13 @@ pub(super) trait Action {
     /// Prepares a dead-letter for [`perform`](Self::perform). If that is impossible, fails with the reason.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
-    /// Performs the action on the prepared dead-letters. Returns one result for each, in the same order. If it is `Ok`,
-    /// the dead-letter is stored elsewhere, and the caller deletes it from the dead-letter queue.
+    /// Performs the action on the prepared dead-letters. Returns one result for each, in the same order. `Ok` means
+    /// that the dead-letter is stored elsewhere. The caller then deletes it from the dead-letter queue.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the action for the last `dead_letters` dead-letters, which could not be deleted; returns true on success.
-    /// By default, nothing is undone, because a consumer may already have received the messages.
+    /// Undoes the last part of the action. `_dead_letters` is the number of dead-letters that could not be deleted.
+    /// Returns true on success. By default, nothing is undone, because a consumer may already have received the
+    /// messages.
     fn take_back(&self, _dead_letters: usize) -> bool {
         false
     }
@@ -58,7 +59,7 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Sends messages to the queue at `url`. Error texts contain `queue`, for example `retry queue`.
+/// Sends messages to the queue at `url`. `queue` is its name in error texts, for example `retry queue`.
 pub(super) async fn send(
     operator: &Operator,
     (url, queue): (&str, &str),

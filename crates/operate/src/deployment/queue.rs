@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. It leaves ample time
-/// to read 100,000 dead-letters, which takes a few minutes. A longer time would only keep the dead-letters hidden for
-/// longer if a command is killed.
+/// The time that a received dead-letter stays hidden, unless a command makes it visible earlier. It is ample for
+/// reading 100,000 dead-letters, which takes a few minutes. After a command is killed, its dead-letters stay hidden
+/// for up to this time, so it should not be longer than necessary.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// One of a deployment's SQS queues.
@@ -138,7 +138,7 @@ impl CustomerKey {
         Ok(arn.map(|arn| Self { arn, state: key.state }))
     }
 
-    /// The reason why nobody can use the key, not even with permission; `None` if the key is usable.
+    /// Returns the reason why nobody can use the key, for example that it is disabled, or `None` if the key is usable.
     pub fn problem(&self) -> Option<String> {
         match self.state.as_deref() {
             Some("Enabled" | "Updating") => None,

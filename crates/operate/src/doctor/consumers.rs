@@ -1,4 +1,4 @@
-//! Checks on functions that read SQS directly with `comeback-sqs`.
+//! Checks on functions that read from SQS directly with `comeback-sqs`.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -146,7 +146,7 @@ fn is_gone() -> Judgement {
 }
 
 /// The name of the policy that a suggested command adds to a role. Functions may share a role, so the name contains the
-/// id of the event source mapping. The names of the function and the queue might make it too long.
+/// id of the event source mapping. With the names of the function and the queue instead, it might be too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

@@ -44,8 +44,8 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// The command that makes a queue's key usable again, or replaces the key. A key is still disabled after its deletion
-/// has been cancelled; the doctor's next run suggests enabling it.
+/// The command that makes a queue's key usable again, or replaces the key. If a deletion is pending, the command only
+/// cancels it. The key is then still disabled, and the doctor's next run suggests enabling it.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -150,8 +150,9 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// The command that changes these environment variables of the handler and keeps the others. It contains the values of
-/// all the variables. A variable that is not a setting may be secret. If there is one, returns an instruction instead.
+/// Returns the command that changes these environment variables of the handler and keeps the others. The command
+/// contains the values of all the variables. If one of them is not a setting, its value may be secret, so the function
+/// returns an instruction instead.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {

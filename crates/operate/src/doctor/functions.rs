@@ -261,7 +261,7 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` that gets no warning. Ten minutes are enough to outlast most throttling.
+/// The largest `MaximumEventAgeInSeconds` that never gets a warning. Ten minutes is enough to outlast most throttling.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {

@@ -37,7 +37,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Returns the lines of the fix, with `topic`, if given, in place of `TOPIC_ARN`.
+    /// Returns the lines of the fix. If `topic` is given, it replaces `TOPIC_ARN`.
     pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
         let Some(fix) = &self.fix else { return Vec::new() };
         let commands = fix.spans().iter().map(|span| &span.piece);

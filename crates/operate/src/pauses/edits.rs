@@ -161,8 +161,8 @@ pub(crate) fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
 }
 
 /// Ends the open pauses for `target` at `now`, rounded up to a second, or removes them if they have not started.
-/// Returns the new pauses. A pause that ends no later keeps its own end and spread, because another operator may have
-/// just ended it.
+/// Returns the new pauses. A pause that has already ended keeps its own end and spread, because another operator may
+/// have just ended it.
 pub(crate) fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
     // Rounded down, `end` could lie before the time when the pause last held an event.
     let end = now.rounded_up_to_secs();

@@ -73,7 +73,7 @@ impl Watch {
         }
     }
 
-    /// After the request has ended, returns a note if the log does not show a retry of every event.
+    /// Returns a note for a request that has ended, if some of its events have no retry in the log.
     fn left_over(&self, retried: usize) -> Option<Text> {
         let left = self.awaited.len() - retried;
         let events = counted(left as u64, "event has", "events have");

@@ -39,7 +39,8 @@ pub struct Reach {
     /// The number of events whose messages were moved (sent again with a delay). The handler checks these messages
     /// within 15 minutes.
     pub moved: u64,
-    /// The number of events whose function asked for a wait with `RetryAfter`, which a request does not shorten.
+    /// The number of events that wait because their function returned `RetryAfter`. A request does not shorten such a
+    /// wait.
     pub retry_after: u64,
     /// The number of events that a pause holds.
     pub paused: u64,
@@ -112,7 +113,7 @@ impl Reach {
         lines
     }
 
-    /// Adds an event whose message is not recalled to the counter for the reason `why`, if there is one. Returns true
+    /// Counts an event whose message is not recalled, by the reason `why`. Some reasons are not counted. Returns true
     /// if `entry` does not affect when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {

@@ -1,4 +1,4 @@
-//! Withdraws requests made with `comeback retry` or `comeback cancel` that have not yet ended.
+//! Withdraws requests that were made with `comeback retry` or `comeback cancel` and have not ended yet.
 
 use std::time::Duration;
 

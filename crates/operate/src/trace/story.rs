@@ -164,7 +164,7 @@ impl Timeline {
 }
 
 impl Step {
-    /// The number of the attempt that failed before the event's next retry, counting the first invocation as 0.
+    /// The number of the last attempt that had failed by this step. The first invocation is attempt 0.
     pub fn attempt(&self) -> u64 {
         self.event.retry.saturating_sub(1)
     }

@@ -353,7 +353,7 @@ pub struct Group<'w> {
     pub not_allowed: u64,
     /// The number of events in the group, by the reason for the wait.
     pub why: BTreeMap<Why, u64>,
-    /// For an ignored `RetryAfter` error, the start of its message and the reason for ignoring it.
+    /// For an ignored `RetryAfter` error: the start of its message, and the reason why the error was ignored.
     #[serde(skip)]
     pub retry_after_ignored: Option<&'w str>,
 }

@@ -18,7 +18,7 @@ const NEWEST: usize = 2;
 /// A function counts as recovering only if it had at least this many retries in the last two complete five-minute
 /// periods.
 const FEWEST_RETRIES: u64 = 3;
-/// The number of five-minute periods in twelve hours, which every read of the log covers.
+/// The number of five-minute periods in twelve hours. Every read of the log covers at least twelve hours.
 const TWELVE_HOURS: u64 = 144;
 /// The number of five-minute periods in an hour.
 const AN_HOUR: usize = 12;
@@ -75,7 +75,7 @@ pub struct FunctionState<'r> {
     pub dead_lettered: u64,
     /// The error of the largest group of waiting events, if known.
     pub error: Option<&'r str>,
-    /// The latest due time among the waiting events, or `None` if some due time is unknown or no event is waiting.
+    /// The latest due time among the waiting events, or `None` if any due time is unknown or no event is waiting.
     pub back_by: Option<Timestamp>,
     /// The counts for each five-minute period of the last three hours, oldest first, including the current period.
     pub steps: Vec<Step>,

@@ -156,8 +156,8 @@ impl Reading {
         Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
     }
 
-    /// The functions that the filter names but no log line mentions. The flag is true if the handler retries the
-    /// function's events.
+    /// The functions that the filter names but no log line mentions. Each comes with `true` if the handler retries its
+    /// events.
     fn unlogged<'w>(&self, wanted: &'w WaitingFilter) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))

@@ -68,7 +68,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Selects all log lines about the events that match the filter, without the messages' receipt handles.
+    /// Selects all log lines about the events that match the filter. Does not keep the messages' receipt handles.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
     }

@@ -49,7 +49,7 @@ pub struct Report<'r> {
     pub retry_queue: Depth,
     /// The waiting events, grouped by function and error.
     pub groups: Vec<Group<'r>>,
-    /// The number of events by due time.
+    /// The numbers of waiting events by function and due time.
     pub returns: Returns<'r>,
     /// The listed events, in order of due time, or `None` if no list was requested.
     pub events: Option<Selected<'r>>,
@@ -245,7 +245,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// A reading of waiting events, each given by its key, its error and its other log fields.
+    /// Builds a reading of waiting events. Each event is given as its key, its error and its other log fields.
     fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {

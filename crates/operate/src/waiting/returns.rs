@@ -12,7 +12,7 @@ use crate::waiting::events::{Group, WaitingEvent};
 const MOST_FUNCTIONS: usize = 4;
 /// The maximum number of time periods into which due times are grouped.
 const MOST_PERIODS: u64 = 48;
-/// The possible lengths of a period, in seconds, shortest first.
+/// The possible values of [`Returns::period`], in seconds, shortest first.
 const LENGTHS: [u64; 13] = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
 /// Numbers of waiting events by function and due time.

@@ -15,7 +15,7 @@ type Scheduled<H> = Reverse<(Timestamp, u64, H)>;
 /// in a heap. A heap of all occurrences would outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
-    /// Occurrences up to the end of `second`, sorted.
+    /// Occurrences up to the end of `second`, earliest first.
     soon: BinaryHeap<Scheduled<H>>,
     /// The current second, counted from the epoch.
     second: u64,

@@ -73,8 +73,8 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Returns true for each message of a batch that stays on the queue after a response with these `batchItemFailures`. An
-/// unknown id keeps all messages. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
+/// For each message in a batch, returns true if it stays on the queue after a response with these `batchItemFailures`.
+/// An unknown id keeps all messages. Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

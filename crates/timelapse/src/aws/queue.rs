@@ -164,8 +164,8 @@ impl<T> SqsQueue<T> {
         }
     }
 
-    /// Sends a message, as `SendMessage` does, and returns a handle only for [`expire_early`](Self::expire_early). Sets
-    /// no timer that would expire after `horizon`, the end of the run.
+    /// Sends a message, as `SendMessage` does. The returned handle is only for [`expire_early`](Self::expire_early).
+    /// Sets no timer that would expire after `horizon`, the end of the run.
     pub(crate) fn send<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -311,7 +311,8 @@ impl<T> SqsQueue<T> {
         Ok(())
     }
 
-    /// Deletes a message and returns its body, or `None` if the handle is stale; SQS reports success anyway.
+    /// Deletes a message and returns its body. Returns `None` if the handle is stale, although SQS would report
+    /// success.
     pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
@@ -354,7 +355,8 @@ impl<T> SqsQueue<T> {
         self.messages.get(receipt.slot).filter(|message| message.has_had(receipt))
     }
 
-    /// Returns each message as a receiver would get it, its attributes, and the data that its sender attached.
+    /// Returns three things for each message: the record that a receiver would get, the message's attributes, and the
+    /// data that the sender attached.
     pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);

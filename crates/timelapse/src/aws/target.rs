@@ -213,7 +213,7 @@ impl FailureRecords {
         text
     }
 
-    /// Writes the record of an event that Lambda discards at its maximum age, without having run the function.
+    /// Writes the invocation record of an event that reached its maximum age before Lambda could run the function.
     pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);

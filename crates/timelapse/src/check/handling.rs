@@ -95,13 +95,13 @@ impl Handling<'_> {
         self.end().min(self.seen.sent.saturating_add(OLDEST_MESSAGE))
     }
 
-    /// Returns the time between the last retry and the end of `MAX_AGE`, which is also the shortest wait before that
-    /// retry.
+    /// Returns the time between the last retry and the end of `MAX_AGE`. The wait before the last retry is at least as
+    /// long.
     fn last_retry(&self) -> Duration {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    /// Returns the time from `start` to the event's last retry, or `Duration::MAX` if `end` leaves no time for one.
+    /// Returns the time from `start` to the event's last retry, or `Duration::MAX` if `end` comes too soon for a retry.
     fn until_last_retry(&self, start: Timestamp, end: Timestamp) -> Duration {
         let cut = end.since(start).saturating_sub(self.last_retry());
         if cut >= self.last_retry() { cut } else { Duration::MAX }

@@ -22,7 +22,7 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// Number of the retry; 0 for the event's first invocation, which is not a retry.
     pub(crate) number: u64,
-    /// Time at which the event's retries started over because a fault made its record look like a redriven one.
+    /// Time at which the event's retries started over. A fault made a moved copy look like a new or redriven message.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct MessageHistory {
     /// Time of the last receive by a handler that neither crashed nor ran out of time for its calls.
     pub(super) seen: Timestamp,
     pub(super) cut: bool,
-    /// Number of policy changes that had taken effect for the last handler that received the message.
+    /// Number of policy changes in effect in the handler environment that last received the message.
     pub(super) policies: usize,
     pub(super) hops: Hops,
 }
@@ -161,7 +161,8 @@ impl Hops {
     }
 }
 
-/// Histories of all messages in the queue, and counts for messages that may be settled again because of a fault.
+/// The histories of all messages in the queue. Also counts, for each message that may be settled again because of a
+/// fault, how often it was settled.
 #[derive(Debug, Default)]
 pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,

@@ -25,7 +25,8 @@ const LARGEST_MESSAGE: usize = 1_048_576;
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of bytes that an envelope adds to its payload.
 const ENVELOPE: usize = 256;
-/// Minimum time that SQS must keep a message after a handler has processed it: the longest possible backoff.
+/// SQS must keep a message for at least this long after a handler has processed it. This is the longest possible
+/// backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum error in the time between two reads of the pauses: the clock may be off by 5 s at each.
 const SKEW: Duration = Duration::from_secs(10);
@@ -115,7 +116,7 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
     })
 }
 
-/// Returns the value in `found`. `None` means that `sent` lacks the event's exact payload, and is an error.
+/// Returns the value in `found`. Fails if it is `None`, which means that `sent` lacks the event's exact payload.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
     let detail = || format!("it was sent as {sent}");
     found.ok_or_else(|| Broken {
@@ -209,8 +210,8 @@ pub(super) fn few_receives(event: EventNumber, now: Timestamp, seen: Timestamp, 
     })
 }
 
-/// Checks an invocation. The handler must know the function's pauses, and must have tried to read them recently. No
-/// pause that it knows of may be in force. `between_reads` is `None` if the handler does not read the pauses.
+/// Checks an invocation. The handler must know the function's pauses, and must have tried to read them recently. It
+/// must not know of an active pause. `between_reads` is `None` if the handler does not read the pauses.
 pub(super) fn paused_not_invoked(
     handling: &Handling<'_>,
     reads: &Reads,

@@ -12,7 +12,7 @@ use crate::event::EventNumber;
 /// Maximum number of invocations and messages that carry one event. In a run with up to 200 events, this is also the
 /// maximum for all events together.
 const MOST_COPIES: u64 = 10_000;
-/// Maximum number of invocations and messages that carry an event, on average over a run of more than 200 events.
+/// Maximum mean number of invocations and messages that carry an event, in a run with more than 200 events.
 const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest value that `MAX_RETRIES` accepts.
 const MOST_RETRIES: u64 = 100_000;

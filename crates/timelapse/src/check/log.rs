@@ -140,7 +140,7 @@ impl LogCheck {
     }
 }
 
-/// Returns what the message waits for; `None` if it was re-invoked or dead-lettered.
+/// Returns what the message is waiting for; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     match outcome.what {
         What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),

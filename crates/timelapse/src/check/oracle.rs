@@ -271,7 +271,8 @@ impl Oracle {
         self.check(working_commands(what));
     }
 
-    /// Records that the handler got the pauses as of `read`, or that its attempt to read them failed (`None`).
+    /// Records that the handler has tried to read the pauses. It got the pauses as of `read`; `None` means that the
+    /// read failed.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| self.written.known_at(moment));
         let reads = &mut self.batch_mut().start.reads;
@@ -336,7 +337,7 @@ impl Oracle {
         &self.batch().messages[position]
     }
 
-    /// Changes the oracle's data about every copy of a message in the batch.
+    /// Changes the oracle's data about each copy of this message in the batch, except overlooked copies.
     fn mark(&mut self, position: usize, change: impl Fn(&mut CheckedMessage)) {
         let entry = self.message(position).entry;
         let copies = self.batch_mut().messages.iter_mut();

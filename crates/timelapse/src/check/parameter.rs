@@ -72,7 +72,7 @@ pub(super) struct Waits {
 }
 
 impl Document {
-    /// Parses the text of the pauses parameter; fails if handlers cannot parse it.
+    /// Parses the text of the pauses parameter. Fails if handlers cannot parse it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
         if value["v"] != 1 {
@@ -201,8 +201,8 @@ impl WrittenRequest {
         self.at().saturating_add(SETTLES) <= now && now.saturating_add(SETTLES) <= self.until()
     }
 
-    /// Returns the earliest and the latest time at which the request may end. A message may be hidden just before the
-    /// handler reads the request, its next receive may be throttled, and the next call for it may be refused.
+    /// Returns the earliest and the latest allowed end of the request. The request must outlast the wait of a message
+    /// that is hidden just before the handler reads the request, then a throttled receive, and then a refused call.
     pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());

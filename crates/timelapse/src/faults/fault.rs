@@ -41,7 +41,7 @@ macro_rules! faults {
 // for most events to be delivered. The handler repeats a refused call up to three times, so refusals have high rates.
 // Faults that strike rare calls (counts, dead-letters, reads of pauses) have high rates too.
 faults! {
-    /// SQS delivers a received message a second time, in the same batch or within the hour.
+    /// SQS delivers a received message a second time, in the same batch or within an hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
     /// The receipt handle of a received message is old, and no longer deletes the message.
     StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
@@ -81,7 +81,7 @@ faults! {
     HandlerOutage = "handler_outage", 0.0, Full;
     /// SQS returns no messages to a poll, as if the in-flight limit were reached (rate per poll).
     InFlightLimit = "in_flight_limit", 0.0, Full;
-    /// A message that is passed to the handler lacks a field that SQS always writes.
+    /// A message that is passed to the handler lacks a field that SQS always sets.
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;
     /// An invocation record lacks a member, possibly a required one.
     IncompleteRecord = "incomplete_record", 0.01, Kept;

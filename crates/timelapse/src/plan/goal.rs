@@ -120,7 +120,7 @@ const CAPS: [u64; 18] =
 /// arrive evenly. Without jitter, events that fail together are also retried together.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// Returns the settings to compare, with the defaults first if the grid lacks them.
+/// Returns the settings to compare. If the grid does not contain the defaults, they are added at the front.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap below half of the goal's recovery time would only raise the cost.
     let shortest = (goal.recover_within / 2).as_secs();

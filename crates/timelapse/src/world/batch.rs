@@ -88,7 +88,7 @@ pub(crate) struct CurrentBatch {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// The crash planned for this batch. Its `calls` is the number of calls left before the crash.
+    /// The crash planned for this batch. Its field `calls` counts the calls left before the crash.
     pub(crate) death: Option<Death>,
 }
 

@@ -1,4 +1,4 @@
-//! Computes the rows of docs/plan.md that compare policies. `examples/policy_table.rs` prints them.
+//! Computes the tables in docs/plan.md that compare policies. `examples/policy_table.rs` prints them.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage with at least one event a minute; with fewer, the figures for the busiest minute would be random.
+/// An outage during which at least one event arrives each minute. With fewer events, the figures for the busiest minute
+/// would depend on chance.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,

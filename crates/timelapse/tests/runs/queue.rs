@@ -43,7 +43,8 @@ fn the_longest_deferral_is_one_sqs_accepts() {
     assert_eq!((summary.delivered, longest.0), (5, 43_170));
 }
 
-/// Handler run time that leaves no time for any call: the deadline is 7 s before the handler's timeout.
+/// Handler run time that exceeds the batch's deadline, which is 7 s before the handler's timeout. The handler then
+/// makes no calls.
 const LATE: Duration = Duration::from_secs(58);
 
 #[test]

@@ -182,7 +182,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// Returns a message that was sent and first received just now, because `Handler::handle` uses the real clock.
+/// Returns a message that was sent and first received now, for tests of `Handler::handle`, which uses the real clock.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {

@@ -1,4 +1,4 @@
-//! Works through the incident that docs/console.md describes. Uses the demonstration, by mouse and by keyboard.
+//! Works through the incident that docs/console.md describes, in the demonstration. One test uses only the keyboard.
 
 use serde_json::json;
 

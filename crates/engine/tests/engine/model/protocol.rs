@@ -138,7 +138,7 @@ impl State {
         self.queue.send(self.now, body, failed);
     }
 
-    /// Handles a batch of this message alone, and returns false if the fault could not occur in it.
+    /// Handles a batch that contains only this message. Returns false if the fault did not occur.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);

@@ -19,7 +19,8 @@ use crate::failure::Failure;
 
 /// The maximum number of concurrent calls that send or delete messages.
 pub(super) const AT_ONCE: usize = 8;
-/// The maximum number of concurrent calls that hide messages: a command may have to hide 100,000, ten in each call.
+/// The maximum number of concurrent calls that hide messages. A command may have to hide 100,000 messages, ten in each
+/// call.
 pub(super) const HIDING: usize = 16;
 
 pub(super) async fn receive(

@@ -118,8 +118,7 @@ impl SimulatedAws {
         self.caller.calls.get()
     }
 
-    /// Performs `work` as this caller. Once the caller has made `calls` more calls, the next call kills it, and the
-    /// result is `None`.
+    /// Performs `work` as this caller, and kills the caller at call number `calls` + 1. The result is then `None`.
     pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
         self.caller.lives_for.set(Some(calls));
         self.until_killed(work).await

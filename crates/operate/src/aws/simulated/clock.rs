@@ -9,7 +9,7 @@ use comeback_engine::Timestamp;
 
 use super::calls::yield_now;
 
-/// The clock that a simulated account uses instead of real time.
+/// The clock of a simulated account.
 #[async_trait(?Send)]
 pub trait Clock: fmt::Debug {
     /// The current time in the simulated account. It never goes backwards.

@@ -21,7 +21,7 @@ struct Player {
     defect: Defect,
     /// A short description of the defect, such as `throttled`, for the bar at the top of each page.
     words: &'static str,
-    /// The age of the function's defect when the demonstration starts.
+    /// How long the function has had its defect when the demonstration starts.
     broken_for: Duration,
     events_per_hour: f64,
     payload: fn(u64) -> String,
@@ -157,7 +157,7 @@ impl Demo {
     }
 }
 
-/// Adds the demonstration's functions and policies, and removes one alarm's actions to give the doctor a problem.
+/// Adds the demonstration's functions and policies, and removes one alarm's actions so that `doctor` finds a problem.
 fn furnish(aws: &SimulatedAws) {
     let state = &mut *aws.state();
     for Player { name, .. } in &PLAYERS[1..] {

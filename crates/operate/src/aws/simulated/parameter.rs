@@ -17,7 +17,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Writes the next version, and returns its number or SSM's error code and message.
+    /// Writes the parameter's next version. Returns its number, or fails with SSM's error code and message.
     pub(super) fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<i64, String> {
         if text.is_empty() || text.len() > LONGEST {
             return Err(

@@ -35,7 +35,8 @@ impl SimulatedAws {
         if is_answer_lost { Err(failed(action, of, NO_ANSWER)) } else { result }
     }
 
-    /// Returns true if the call takes effect but its response is lost; fails if the call has no effect.
+    /// Returns true if the call takes effect but its response is lost, or false if the response arrives. Fails if the
+    /// call has no effect.
     async fn arrive(&self, action: &str, of: &str) -> Result<bool, Failure> {
         self.travel().await;
         match self.begin(action, of, 0).await {

@@ -19,7 +19,7 @@ pub(crate) struct QueueSettings {
     pub(crate) redrive: Option<Redrive>,
     /// The customer-managed key that encrypts the queue, or `None` if AWS manages the key.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// True if the queue's own policy has an Allow statement, which may let a role send.
+    /// True if the queue's own policy has an Allow statement. It may allow a role to send messages.
     pub(crate) allows_by_itself: bool,
 }
 

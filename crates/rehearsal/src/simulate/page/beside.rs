@@ -22,7 +22,7 @@ pub struct Beside {
     pub warnings: Vec<String>,
     /// The most important figures for each policy.
     pub tiles: Vec<Tile>,
-    /// True if both policies are the same, so that there is only one run.
+    /// True if both policies are the same. There is then only one run.
     pub is_same: bool,
     /// The main chart, as wide as the page: the recovery or, if there is no outage, the retries.
     pub main: Chart,

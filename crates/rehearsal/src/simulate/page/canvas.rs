@@ -14,7 +14,7 @@ use crate::simulate::figures::clock;
 pub(super) const FLOOR: f64 = 0.8;
 /// Maximum number of points that a chart has room to show.
 const POINTS: usize = 300;
-/// Possible numbers of minutes per point on a chart. A very long run needs a larger number than these.
+/// The usual numbers of minutes per point on a chart. A very long run uses a larger number.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
 /// Groups the per-minute values of a run into no more points than a chart has room for.

@@ -23,7 +23,7 @@ pub struct Runs {
 
 /// One of the compared policies, with its run.
 pub(super) struct Side {
-    /// The policy's name, usually the settings that differ; empty if there is only one policy.
+    /// The policy's name. It is empty if the page shows only one policy.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,

@@ -34,7 +34,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a visibility timeout that the handler set as a wait, not as protection for its next call.
+    /// Checks a visibility timeout that the handler set as a wait, not to protect its next call.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
@@ -233,7 +233,7 @@ impl Oracle {
         self.histories.open(history.of_copy(copy, now))
     }
 
-    /// Records that a moved copy loses its message attribute, which holds all data about earlier waits.
+    /// Records that a moved copy has lost its message attribute, which held all data about earlier waits.
     pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
         self.histories.change(copy, |history| history.forget(now));
     }
