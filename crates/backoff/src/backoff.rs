@@ -44,8 +44,8 @@ pub struct Backoff {
     growth: Growth,
     cap: u64,
     jitter: Jitter,
-    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Even in nanoseconds, each duration in
-    /// these fields would fit in 64 bits.
+    /// The length of a tick, in nanoseconds. `growth` and `cap` are in ticks. Converting them to nanoseconds cannot
+    /// overflow 64 bits.
     tick: u64,
     retries: Option<u64>,
 }

@@ -315,7 +315,7 @@ where
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
 
-    /// Returns the time that a call to SQS may take now, or `None` if it is too late to start a call.
+    /// Returns how long a call to SQS may take if it starts now, or `None` if it is too late to start one.
     fn time_for_a_call(&self) -> Option<Duration> {
         let left = (self.shared.time_left)(&self.context).saturating_sub(self.reserve / KEPT_FREE);
         (!left.is_zero()).then_some(left)

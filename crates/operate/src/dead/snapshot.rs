@@ -202,7 +202,7 @@ impl Snapshot {
         self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
-    /// The groups that still contain dead-letters, with their group numbers, largest first.
+    /// The groups that still contain dead-letters, largest group first, each with its group number.
     pub fn groups(&self) -> Vec<(usize, Group)> {
         self.groups_of(&self.rows(&Selection::All))
     }

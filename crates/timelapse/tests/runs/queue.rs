@@ -43,8 +43,8 @@ fn the_longest_deferral_is_one_sqs_accepts() {
     assert_eq!((summary.delivered, longest.0), (5, 43_170));
 }
 
-/// Handler run time that exceeds the batch's deadline, which is 7 s before the handler's timeout. The handler then
-/// makes no calls.
+/// Handler run time that goes past the batch's deadline, which is 7 s before the handler's timeout. In that case, the
+/// handler makes no calls.
 const LATE: Duration = Duration::from_secs(58);
 
 #[test]
