@@ -150,7 +150,8 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The JSON members that a redrive needs from a received dead-letter, and those that tell a dead-letter from other JSON.
+/// The JSON members that a redrive needs from a received dead-letter, and those that tell a dead-letter from other
+/// JSON.
 #[derive(Deserialize)]
 pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
