@@ -10,8 +10,8 @@ use crate::hint::Hint;
 /// Calls `operation`, and repeats the call after each of `delays` until a call succeeds.
 ///
 /// The operation is called once, and then at most once after each delay. `delays` may be a
-/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, or any other iterable of durations. If the
-/// delays are endless, an operation that keeps failing is retried forever.
+/// [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, or any other iterable of durations. If
+/// the delays are endless, an operation that keeps failing is retried forever.
 ///
 /// For a closure that mutates what it borrows, use [`retry_mut`]. Nothing happens until [`sleep`](Retry::sleep) is
 /// awaited.

@@ -30,8 +30,8 @@ const SHOWN: usize = 64;
 pub struct Options {
     /// The ceiling of the first backoff: 1 s to `max_backoff`; by default, 10 s. The ceiling doubles with each receive.
     pub base_backoff: Duration,
-    /// The maximum backoff, up to 43,170 s. The default is an hour. For a FIFO queue, where a hidden message holds up its
-    /// group, it is a minute, or `base_backoff` if that is longer.
+    /// The maximum backoff, up to 43,170 s. The default is an hour. For a FIFO queue, where a hidden message holds up
+    /// its group, it is a minute, or `base_backoff` if that is longer.
     pub max_backoff: Option<Duration>,
     /// The jitter of the backoff: `Full` by default; `Decorrelated` is refused.
     pub jitter: Jitter,

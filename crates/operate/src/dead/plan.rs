@@ -94,8 +94,8 @@ pub(super) struct Picked {
     pub(super) pace: Pace,
     #[serde(skip)]
     note: Option<String>,
-    /// The event key of the plan's only dead-letter, possibly truncated. `None` if the plan has several dead-letters, or
-    /// if the key is unknown.
+    /// The event key of the plan's only dead-letter, possibly truncated. `None` if the plan has several dead-letters,
+    /// or if the key is unknown.
     #[serde(skip)]
     key: Option<String>,
 }

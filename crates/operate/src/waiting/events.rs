@@ -176,7 +176,8 @@ impl Waits {
         self.log.waiting().map(|message| self.event(message))
     }
 
-    /// The messages of all waiting events, in no particular order, each with its event and its kind (function and error).
+    /// The messages of all waiting events, in no particular order, each with its event and its kind (function and
+    /// error).
     pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
         let kinds = self.log.kinds();
         self.log.waiting().map(|message| (self.event(message), message, &kinds[message.kind as usize]))

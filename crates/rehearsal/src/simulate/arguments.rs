@@ -189,8 +189,8 @@ impl SimulationFlags {
         self.retry_now.map(|at| (at, self.within.unwrap_or(DEFAULT_WITHIN)))
     }
 
-    /// Returns the given flags, except `--seed` and `--csv`. A report's path becomes `report.html`, so that it is written
-    /// to the current folder.
+    /// Returns the given flags, except `--seed` and `--csv`. A report's path becomes `report.html`, so that it is
+    /// written to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);

@@ -98,8 +98,8 @@ fn limit_of_the_fast_policies_is_named() {
     }
 }
 
-/// If the capacity alone makes a goal of 30 s impossible, the plan names the capacity as the limit. Twice the usual rate
-/// is just enough: 99 % of the outage's events then take 29.7 s.
+/// If the capacity alone makes a goal of 30 s impossible, the plan names the capacity as the limit. Twice the usual
+/// rate is just enough: 99 % of the outage's events then take 29.7 s.
 #[test]
 fn capacity_is_named_before_the_waits() {
     let slow = candidate(Some(31), 1, 1);
