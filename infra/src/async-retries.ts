@@ -27,7 +27,7 @@ import { type Refusals } from './values';
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
-/** How long SQS reuses a data key. SQS notices a disabled KMS key within this period. */
+/** The time for which SQS reuses a data key. SQS notices a disabled KMS key within this time. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**

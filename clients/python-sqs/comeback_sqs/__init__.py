@@ -226,8 +226,8 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """Returns the time to retry a message that fails now, and the rule that set this time. If the message is too
-        old for another retry, the time is None."""
+        """Returns the time of the retry for a message that fails now, and the rule that set it. A message that is too
+        old gets no retry and the time None."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:

@@ -218,7 +218,8 @@ fn said(snapshot: &Snapshot) -> String {
     format!("Read {all}{matching}{visible}.")
 }
 
-/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.`; empty if there is no filter.
+/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.`, or an empty string without a
+/// filter.
 fn only(snapshot: &Snapshot) -> String {
     let flags = snapshot.filter.flags();
     if flags.is_empty() {
@@ -296,8 +297,8 @@ struct DeadLettersPage {
     later: Option<String>,
 }
 
-/// Returns the indexes of the dead-letters on the page that contains `from`. Also returns where the previous page and
-/// the next page begin; `None` if there is no such page.
+/// Returns the indexes of the dead-letters on the page that contains `from`, and the first indexes of the previous and
+/// the next page, if any.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);

@@ -39,7 +39,7 @@ impl<T> Clone for Read<T> {
     }
 }
 
-/// A cached value that all tabs share. It is read from the account again once it is no longer fresh.
+/// A cached value that all tabs share. A stale value is read from the account again.
 pub(super) struct Fresh<T> {
     // Locked during a read, so that other tabs wait for the same read.
     last: Mutex<Option<Read<T>>>,

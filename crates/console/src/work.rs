@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::response::{encoded, go_to};
 
-/// Maximum number of finished changes whose pages are kept.
+/// Maximum number of finished changes that still have a page.
 const KEPT: usize = 20;
 /// Time during which every page shows a notification about a successful change.
 const TOAST_FOR: Duration = Duration::from_secs(30);
@@ -197,7 +197,7 @@ pub(super) fn page_of(id: &str) -> String {
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Ids of forms whose changes were dropped from `by_id`. Such a form cannot perform its change again.
+    /// Ids of forms whose changes were dropped from `by_id`. These forms cannot perform their changes again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }

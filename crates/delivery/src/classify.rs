@@ -1,7 +1,7 @@
 //! Code shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! Senders do their own retries, so an adapter switches off those of the SDK for each call. A separate client without
-//! retries would instead open connections of its own.
+//! Senders do their own retries, so an adapter switches off the SDK's retries for each call. A second client without
+//! retries would need its own connections.
 
 use std::error::Error;
 use std::time::Duration;
@@ -29,7 +29,7 @@ macro_rules! send_once {
 }
 pub(crate) use send_once;
 
-/// Converts an AWS SDK error into a [`ServiceError`], whose kind decides whether a sender retries.
+/// Converts an AWS SDK error into a [`ServiceError`]. Its kind decides whether the sender retries.
 ///
 /// The kind follows from the service's error code or, if that is unknown, from this table:
 ///

@@ -40,7 +40,7 @@ pub trait Operation {
         Ok(())
     }
 
-    /// Returns the [`Lane`] of an entry whose order matters, or `None` if its order does not matter.
+    /// Returns the [`Lane`] in which an entry keeps its order, or `None` if its position does not matter.
     fn lane(&self, _entry: &Self::Entry) -> Option<Lane> {
         None
     }

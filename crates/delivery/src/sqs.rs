@@ -356,8 +356,8 @@ mod tests {
 
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-    /// Creates a client whose requests get these responses in turn, and then always the last one. The client's own
-    /// retries are enabled. Also returns a list that collects the client's requests.
+    /// Creates a client that gets these responses in turn, then always the last one. Its own retries are enabled. Also
+    /// returns the list that collects its requests.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();

@@ -25,7 +25,7 @@ pub struct Setting {
     pub scope: Scope,
 }
 
-/// What a [`Setting`] applies to: a function, the whole queue, or a deployment.
+/// The scope of a [`Setting`]: a function, the whole queue, or a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Each function may have its own value, from an entry in `POLICIES`.

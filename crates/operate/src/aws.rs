@@ -172,7 +172,8 @@ pub trait Aws: fmt::Debug {
     /// `logs:DescribeLogGroups`: describes the log group with this name.
     async fn log_group(&self, name: &str) -> Result<Option<LogGroup>, Failure>;
 
-    /// `cloudwatch:GetMetricData`: reads the data points of each series; `of` is the resource that an error names.
+    /// `cloudwatch:GetMetricData`: reads the data points of each series (one page, of up to 100,800 points). `of` is
+    /// the resource that an error names.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
     /// `cloudwatch:DescribeAlarms`: reads all metric alarms in the region; `of` is the resource that an error names.

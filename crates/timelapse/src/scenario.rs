@@ -45,7 +45,7 @@ pub struct Scenario {
     pub poison: f64,
     /// Length of each down or up phase during the outage, at least a minute; `None` if the target stays down.
     pub flapping: Option<Duration>,
-    /// How long an invocation hangs before it times out; at most 15 minutes. Invocations hang only while the target is
+    /// Time after which a hanging invocation times out, at most 15 minutes. Invocations hang only while the target is
     /// down. `None` means that no invocation hangs.
     pub hang: Option<Duration>,
     /// Capacity of the target per minute, as a multiple of its usual traffic (0.1 to 1000); `None` if unlimited.

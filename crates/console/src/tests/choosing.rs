@@ -16,7 +16,7 @@ use crate::response::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A log line about a waiting event whose message is not in any queue.
+/// A log line about a waiting event. The account's queues do not contain the event's message.
 pub(super) fn waits(key: &str, error: &str) -> String {
     let line = json!({
         "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,

@@ -21,7 +21,7 @@ struct Player {
     defect: Defect,
     /// A short description of the defect, such as `throttled`, for the bar at the top of each page.
     words: &'static str,
-    /// How long the function has had its defect when the demonstration starts.
+    /// Age of the function's defect when the demonstration starts.
     broken_for: Duration,
     events_per_hour: f64,
     payload: fn(u64) -> String,
