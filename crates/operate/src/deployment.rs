@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, command_name, deployment_of_its_own, is_far};
 use crate::rights::role_name;
 use crate::text;
-use crate::text::{Piece, Text, quoted};
+use crate::text::{Piece, Text, quoted, shell};
 
 /// The maximum number of functions to read at once. With more, IAM's simulator and Lambda's API would throttle calls.
 pub const AT_A_TIME: usize = 8;
@@ -173,8 +173,8 @@ impl Deployment {
 
     /// Returns `command` as an AWS CLI command, with the flags that select the deployment's region and the operator's
     /// profile.
-    pub fn aws(&self, command: impl Display) -> String {
-        aws(&self.place_flags, command)
+    pub fn aws(&self, command: impl Display) -> Text {
+        shell(aws(&self.place_flags, command))
     }
 
     /// The retry policies, parsed from the handler's environment variables.

@@ -16,7 +16,7 @@ use crate::handler_setting::{
 };
 use crate::rights::{in_words, missing};
 use crate::text;
-use crate::text::{quoted, shell};
+use crate::text::quoted;
 
 /// `MaximumEventAgeInSeconds` of an attached function. 60 s is Lambda's minimum.
 const EVENT_AGE: i32 = 60;
@@ -79,9 +79,9 @@ impl Attachment {
                     "{name} also has its own dead-letter queue, {queue}, and Lambda sends every failed attempt \
                      there too; to remove it: "
                 ),
-                shell(self.deployment.aws(format!(
+                self.deployment.aws(format!(
                     "lambda update-function-configuration --function-name {name} --dead-letter-config TargetArn="
-                )))
+                ))
             ]);
         }
         if let Some(stack) = self.target.stack() {

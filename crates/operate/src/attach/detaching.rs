@@ -10,7 +10,7 @@ use crate::deployment::Unlisted;
 use crate::failure::Failure;
 use crate::handler_setting::{SettingPlace, list_has, list_without};
 use crate::text;
-use crate::text::{quoted, shell};
+use crate::text::quoted;
 
 impl Attachment {
     /// Plans how to detach the function. Its earlier destination is restored first. Unless the operator used `--now`,
@@ -142,10 +142,10 @@ impl Attachment {
                     "RecursiveLoop of {} stays Allow, because no tag has the previous setting; to change it: ",
                     target.name
                 ),
-                shell(self.deployment.aws(format!(
+                self.deployment.aws(format!(
                     "lambda put-function-recursion-config --function-name {} --recursive-loop Terminate",
                     target.name
-                )))
+                ))
             ]),
             _ => {}
         }
@@ -221,7 +221,7 @@ impl Attachment {
                 format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
             plan.note(text![
                 "its former role may still send to the retry queue; if no other function uses that role: ",
-                shell(self.deployment.aws(delete))
+                self.deployment.aws(delete)
             ]);
         }
         plan

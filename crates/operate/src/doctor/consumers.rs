@@ -1,38 +1,26 @@
 //! Checks on functions that read from SQS directly with `comeback-sqs`.
 
-use std::fmt::Display;
 use std::time::Duration;
-
-use serde_json::json;
 
 use crate::deployment::aws;
 use crate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
+use crate::doctor::fix;
 use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped, warning};
+use crate::doctor::queues::{MAX_RECEIVE_COUNT, TIMEOUTS, reports_failures};
 use crate::doctor::rights::{allow, judged, of_queue};
 use crate::durations;
 use crate::failure::seen;
 use crate::rights::Right;
 use crate::text;
-use crate::text::{Text, shell};
+use crate::text::shell;
 
-/// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
-const TIMEOUTS: u32 = 6;
-/// SQS's limit on `maxReceiveCount`.
-const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// The approximate time that a FIFO queue takes to deliver a message [`MAX_RECEIVE_COUNT`] times, with the default
 /// `max_backoff`.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
-    if consumer.mapping.reports_failures {
-        return Ok(ok("ReportBatchItemFailures"));
-    }
-    let fix = format!(
-        "lambda update-event-source-mapping --uuid {} --function-response-types ReportBatchItemFailures",
-        consumer.mapping.uuid
-    );
     let means = "messages are lost: Lambda deletes failed ones with the rest of their batch";
-    Ok(broken("ReportBatchItemFailures is off", means, shell(aws(&consumer.place_flags, fix))))
+    Ok(reports_failures(&consumer.place_flags, &consumer.mapping, means))
 }
 
 pub(crate) fn visibility(consumer: &Consumer) -> Judged {
@@ -56,7 +44,7 @@ pub(crate) fn visibility(consumer: &Consumer) -> Judged {
             queue.name()
         ),
         "SQS delivers a message again while the function is still processing it",
-        set(consumer, &queue.url, format!("VisibilityTimeout={wanted}")),
+        fix::queue(&consumer.place_flags, &queue.url, format!("VisibilityTimeout={wanted}")),
     ))
 }
 
@@ -80,10 +68,11 @@ pub(crate) fn retention(consumer: &Consumer) -> Judged {
     if settings.retention >= max_age {
         return Ok(ok(found));
     }
+    let attribute = format!("MessageRetentionPeriod={}", max_age.as_secs());
     Ok(broken(
         found,
         "SQS silently deletes waiting messages before max_age instead of dead-lettering them",
-        set(consumer, &queue.url, format!("MessageRetentionPeriod={}", max_age.as_secs())),
+        fix::queue(&consumer.place_flags, &queue.url, attribute),
     ))
 }
 
@@ -103,11 +92,10 @@ pub(crate) fn receives(consumer: &Consumer) -> Judged {
             format!("raise max_backoff in the function's code, or set its variable {MAX_AGE} to 8h or less"),
         ));
     }
-    let policy = json!({"deadLetterTargetArn": redrive.target_arn, "maxReceiveCount": "1000"}).to_string();
     Ok(warning(
         format!("SQS redrives after {count} receives"),
         "each failure counts as a receive, so SQS may dead-letter messages before max_age, without a reason",
-        set(consumer, &queue.url, format!("'{}'", json!({"RedrivePolicy": policy}))),
+        fix::redrive(&consumer.place_flags, &queue.url, &redrive.target_arn),
     ))
 }
 
@@ -149,13 +137,6 @@ fn is_gone() -> Judgement {
 /// id of the event source mapping. With the names of the function and the queue instead, it might be too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
-}
-
-fn set(consumer: &Consumer, url: &str, attributes: impl Display) -> Text {
-    shell(aws(
-        &consumer.place_flags,
-        format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"),
-    ))
 }
 
 #[cfg(test)]

@@ -90,6 +90,11 @@ fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
 }
 
 impl Facts {
+    /// The flags that select the deployment's region and the operator's profile in a suggested command.
+    pub(crate) fn place_flags(&self) -> &str {
+        &self.deployment.place_flags
+    }
+
     pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::attach::attachment::Attachment;
 use crate::aws::{INVOCATIONS_OF_A_POLLER, Mapping};
 use crate::command::{CommandName, command_line};
-use crate::deployment::Deployment;
 use crate::deployment::queue::CustomerKey;
 use crate::deployment::queue::Queue;
+use crate::deployment::{Deployment, aws};
 use crate::doctor::facts::log::BACK;
 use crate::doctor::facts::{Facts, UnreadablePauses};
 use crate::function::{Target, command_name, deployment_of_its_own, is_far};
@@ -20,13 +20,8 @@ use crate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text;
 use crate::text::{Text, shell};
 
-pub(crate) fn aws(deployment: &Deployment, command: impl Display) -> Text {
-    shell(deployment.aws(command))
-}
-
-pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> Text {
-    let command = format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid);
-    aws(&facts.deployment, command)
+pub(crate) fn mapping(place_flags: &str, mapping: &Mapping, flags: impl Display) -> Text {
+    shell(aws(place_flags, format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid)))
 }
 
 /// The command that sets `MAXIMUM_CONCURRENCY` to `invocations`. If `invocations` exceeds the setting's maximum, the
@@ -37,35 +32,38 @@ pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) ->
         return setting(facts, "MAXIMUM_CONCURRENCY", &invocations.to_string());
     }
     let pollers = most / u64::from(INVOCATIONS_OF_A_POLLER);
-    self::mapping(facts, mapping, format!("--provisioned-poller-config MaximumPollers={pollers}"))
+    self::mapping(
+        facts.place_flags(),
+        mapping,
+        format!("--provisioned-poller-config MaximumPollers={pollers}"),
+    )
 }
 
-pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display) -> Text {
-    aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
+pub(crate) fn queue(place_flags: &str, url: &str, attributes: impl Display) -> Text {
+    shell(aws(place_flags, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}")))
 }
 
 /// The command that makes a queue's key usable again, or replaces the key. If a deletion is pending, the command only
 /// cancels it. The key is then still disabled, and the doctor's next run suggests enabling it.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
-        Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
+        Some("Disabled") => deployment.aws(format!("kms enable-key --key-id {}", key.arn)),
         Some("PendingDeletion" | "PendingReplicaDeletion") => {
-            aws(deployment, format!("kms cancel-key-deletion --key-id {}", key.arn))
+            deployment.aws(format!("kms cancel-key-deletion --key-id {}", key.arn))
         }
-        _ => self::queue(deployment, &queue.url, "KmsMasterKeyId=ARN_OF_ANOTHER_KEY"),
+        _ => self::queue(&deployment.place_flags, &queue.url, "KmsMasterKeyId=ARN_OF_ANOTHER_KEY"),
     }
 }
 
 /// The command that makes SQS move a message to the dead-letter queue after 1,000 receives.
-pub(crate) fn redrive(deployment: &Deployment) -> Text {
-    let dead = &deployment.dead_letter_queue.arn;
-    let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
-    queue(deployment, &deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
+pub(crate) fn redrive(place_flags: &str, url: &str, dead_letter_queue_arn: &str) -> Text {
+    let policy = json!({"deadLetterTargetArn": dead_letter_queue_arn, "maxReceiveCount": "1000"}).to_string();
+    queue(place_flags, url, format!("'{}'", json!({"RedrivePolicy": policy})))
 }
 
 pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     let handler = &deployment.handler;
-    aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
+    deployment.aws(format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
 /// The command that changes the handler's settings. If stack parameters set any of them, the command changes only these
@@ -140,14 +138,11 @@ pub(crate) fn stack_parameters(
     let others = parameters.keys().filter(is_other);
     let others = others.map(|parameter| format!("ParameterKey={parameter},UsePreviousValue=true"));
     let all: Vec<String> = values.chain(others).collect();
-    aws(
-        deployment,
-        format!(
-            "cloudformation update-stack --stack-name {stack} --use-previous-template \
-             --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {}",
-            command_line(all.iter().map(String::as_str))
-        ),
-    )
+    deployment.aws(format!(
+        "cloudformation update-stack --stack-name {stack} --use-previous-template \
+         --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {}",
+        command_line(all.iter().map(String::as_str))
+    ))
 }
 
 /// Returns the command that changes these environment variables of the handler and keeps the others. The command
@@ -171,7 +166,7 @@ pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Te
 }
 
 pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
-    aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
+    deployment.aws(format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
 /// The command that restores the last readable version of the pauses parameter. If there is none, the command writes
@@ -206,19 +201,17 @@ pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
 }
 
 pub(crate) fn read_errors(facts: &Facts) -> Text {
-    aws(
-        &facts.deployment,
-        format!(
-            "logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
-            facts.deployment.log_group,
-            facts.now.before(BACK).as_millis()
-        ),
-    )
+    facts.deployment.aws(format!(
+        "logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
+        facts.deployment.log_group,
+        facts.now.before(BACK).as_millis()
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::queues::receives;
     use crate::doctor::sample::healthy;
     use crate::failure::Failure;
 
@@ -338,11 +331,12 @@ mod tests {
         facts.parameters =
             Ok([("TargetFunctions".to_owned(), facts.deployment.allow_list().to_owned())].into());
         let key = CustomerKey { arn: "arn:key".into(), state: Some("PendingDeletion".into()) };
+        facts.retry_queue.as_mut().unwrap().redrive = None;
         for fix in [
             super::setting(&facts, "BASE_BACKOFF", "VALUE"),
             super::setting(&facts, "TARGET_FUNCTIONS", "VALUE"),
             self::key(&facts.deployment, &facts.deployment.retry_queue, &key),
-            redrive(&facts.deployment),
+            receives(&facts).unwrap().fix.unwrap(),
             attach(&facts.functions[0].attachments[0]),
         ] {
             let fix = fix.to_string();

@@ -179,13 +179,10 @@ pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &CheckedFunction
         Some(arn) => warning(
             format!("its DeadLetterConfig names {arn}"),
             "Lambda sends every failed attempt there too, in addition to the retry queue",
-            fix::aws(
-                &facts.deployment,
-                format!(
-                    "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
-                    fix::name(facts, target)
-                ),
-            ),
+            facts.deployment.aws(format!(
+                "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
+                fix::name(facts, target)
+            )),
         ),
     })
 }
@@ -196,7 +193,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &CheckedFunction) -> Judg
     }
     let dropped = function.dropped.clone()?;
     let fix = cause_of_drops(facts, function).and_then(|cause| cause.fix).unwrap_or_else(|| {
-        fix::aws(&facts.deployment, format!("logs tail /aws/lambda/{} --since 1d", function.name))
+        facts.deployment.aws(format!("logs tail /aws/lambda/{} --since 1d", function.name))
     });
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),

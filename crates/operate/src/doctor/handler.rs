@@ -49,7 +49,7 @@ pub(crate) fn recursion(facts: &Facts) -> Judged {
     let name = fix::name(facts, handler);
     let fix = format!("lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
     let means = "Lambda stops each event after 16 rounds through the queue";
-    Ok(broken("RecursiveLoop is Terminate", means, fix::aws(&facts.deployment, fix)))
+    Ok(broken("RecursiveLoop is Terminate", means, facts.deployment.aws(fix)))
 }
 
 pub(crate) fn concurrency(facts: &Facts) -> Judged {
@@ -97,7 +97,7 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
              deleting the group deletes its lines and its retention",
             text![
                 "create it again with class STANDARD after this command: ",
-                fix::aws(&facts.deployment, format!("logs delete-log-group --log-group-name {name}"))
+                facts.deployment.aws(format!("logs delete-log-group --log-group-name {name}"))
             ],
         ),
     })
@@ -139,7 +139,7 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
         found,
         "when many retries are due, Lambda throttles them, and every other function without reserved \
          concurrency",
-        text!["raise the quota: ", fix::aws(&facts.deployment, raise), format!("; or lower {lowered}")],
+        text!["raise the quota: ", facts.deployment.aws(raise), format!("; or lower {lowered}")],
     ))
 }
 
@@ -152,16 +152,12 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
     Ok(warning(
         "neither queue nor the handler has an alarm",
         "nobody is notified when events are dead-lettered or retries stop",
-        fix::aws(
-            &facts.deployment,
-            format!(
-                "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
+        facts.deployment.aws(format!(
+            "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
              --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
              --statistic Maximum --period 300 --evaluation-periods 1 --threshold 0 \
-             --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions {}",
-                TOPIC
-            ),
-        ),
+             --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions {TOPIC}"
+        )),
     ))
 }
 
@@ -268,7 +264,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     fixes.extend(attached);
     if !disabled.is_empty() {
         let names = command_line(names(disabled));
-        fixes.push(fix::aws(deployment, format!("cloudwatch enable-alarm-actions --alarm-names {names}")));
+        fixes.push(deployment.aws(format!("cloudwatch enable-alarm-actions --alarm-names {names}")));
     }
     fixes
 }

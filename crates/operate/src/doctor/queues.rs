@@ -13,6 +13,7 @@ use crate::doctor::fix;
 use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skipped, warning};
 use crate::durations;
 use crate::failure::seen;
+use crate::text::Text;
 
 /// The required batch size of the event source mapping. The engine's limits assume it.
 const BATCH_SIZE: i32 = 10;
@@ -23,17 +24,14 @@ pub(crate) fn enabled(facts: &Facts) -> Judged {
         return Ok(broken(
             format!("no event source mapping feeds {} to {}", queue.name(), facts.deployment.handler),
             "nothing is retried: failed events wait in the queue, and are lost after 14 days",
-            fix::aws(
-                &facts.deployment,
-                format!(
-                    "lambda create-event-source-mapping --function-name {} --event-source-arn {} \
+            facts.deployment.aws(format!(
+                "lambda create-event-source-mapping --function-name {} --event-source-arn {} \
                  --batch-size {BATCH_SIZE} --function-response-types ReportBatchItemFailures \
                  --scaling-config MaximumConcurrency={}",
-                    facts.deployment.handler,
-                    queue.arn,
-                    concurrency_of_handler(facts)
-                ),
-            ),
+                facts.deployment.handler,
+                queue.arn,
+                concurrency_of_handler(facts)
+            )),
         ));
     };
     let Mapping { uuid, state, .. } = mapping;
@@ -43,7 +41,7 @@ pub(crate) fn enabled(facts: &Facts) -> Judged {
         broken(
             format!("the mapping {uuid} is {state}"),
             "nothing is retried until it is enabled: failed events wait in the queue, and are lost after 14 days",
-            fix::mapping(facts, mapping, "--enabled"),
+            fix::mapping(facts.place_flags(), mapping, "--enabled"),
         )
     })
 }
@@ -57,22 +55,23 @@ pub(crate) fn no_other_queue(facts: &Facts) -> Judged {
             format!("{} also feeds the handler", other.queue_arn),
             "the handler expects invocation records from its retry queue only; it keeps or dead-letters \
              anything else",
-            fix::aws(&facts.deployment, format!("lambda delete-event-source-mapping --uuid {}", other.uuid)),
+            facts.deployment.aws(format!("lambda delete-event-source-mapping --uuid {}", other.uuid)),
         ),
     })
 }
 
 pub(crate) fn partial_responses(facts: &Facts) -> Judged {
-    of_mapping(facts, |mapping| {
-        if mapping.reports_failures {
-            return ok("ReportBatchItemFailures");
-        }
-        broken(
-            "ReportBatchItemFailures is off",
-            "events are lost: Lambda deletes every message of a batch, including those still waiting",
-            fix::mapping(facts, mapping, "--function-response-types ReportBatchItemFailures"),
-        )
-    })
+    let means = "events are lost: Lambda deletes every message of a batch, including those still waiting";
+    of_mapping(facts, |mapping| reports_failures(facts.place_flags(), mapping, means))
+}
+
+/// Judges whether a mapping reports batch item failures. `means` is the consequence if it does not.
+pub(crate) fn reports_failures(place_flags: &str, mapping: &Mapping, means: &str) -> Judgement {
+    if mapping.reports_failures {
+        return ok("ReportBatchItemFailures");
+    }
+    let fix = fix::mapping(place_flags, mapping, "--function-response-types ReportBatchItemFailures");
+    broken("ReportBatchItemFailures is off", means, fix)
 }
 
 pub(crate) fn batch_size(facts: &Facts) -> Judged {
@@ -81,7 +80,7 @@ pub(crate) fn batch_size(facts: &Facts) -> Judged {
         other => warning(
             format!("the mapping's batch size is {other}"),
             "smaller batches cost more invocations; larger ones may not finish before the handler times out",
-            fix::mapping(facts, mapping, format!("--batch-size {BATCH_SIZE}")),
+            fix::mapping(facts.place_flags(), mapping, format!("--batch-size {BATCH_SIZE}")),
         ),
     })
 }
@@ -92,7 +91,7 @@ pub(crate) fn no_window(facts: &Facts) -> Judged {
         seconds => warning(
             format!("the mapping's batching window is {seconds} s"),
             "on a quiet queue, the window delays every short backoff by its length",
-            fix::mapping(facts, mapping, "--maximum-batching-window-in-seconds 0"),
+            fix::mapping(facts.place_flags(), mapping, "--maximum-batching-window-in-seconds 0"),
         ),
     })
 }
@@ -114,7 +113,11 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
         let found = format!("{has}, but the handler assumes {set}{beyond}");
         let fix = match (limit, mapping.maximum_pollers) {
             (Some(limit), Some(_)) => fix::provisioned(facts, mapping, limit),
-            _ => fix::mapping(facts, mapping, format!("--scaling-config MaximumConcurrency={set}")),
+            _ => fix::mapping(
+                facts.place_flags(),
+                mapping,
+                format!("--scaling-config MaximumConcurrency={set}"),
+            ),
         };
         if is_fewer {
             let means = "the handler re-sends messages that it could hide, which costs requests";
@@ -138,10 +141,10 @@ fn concurrency_of_handler(facts: &Facts) -> u64 {
     })
 }
 
-/// The `maxReceiveCount` that the retry queue should have.
-const MAX_RECEIVE_COUNT: u64 = 1_000;
+/// SQS's limit on `maxReceiveCount`, which the retry queue should have.
+pub(crate) const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
-const TIMEOUTS: u32 = 6;
+pub(crate) const TIMEOUTS: u32 = 6;
 
 pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
     let (retry, dead) = (&facts.deployment.retry_queue, &facts.deployment.dead_letter_queue);
@@ -174,7 +177,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     // The fix assumes the usual `maxReceiveCount`, because CB012 reports a lower one.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
-    let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
+    let fix = fix::queue(facts.place_flags(), &facts.deployment.retry_queue.url, attribute);
     let is = format!("the retry queue's visibility timeout is {seconds} s");
     Ok(if queue.visibility < of_timeout {
         let timeout = facts.deployment.timeout.as_secs();
@@ -206,16 +209,21 @@ pub(crate) fn receives(facts: &Facts) -> Judged {
         None => warning(
             "the retry queue has no redrive policy",
             "an event that the handler never receives is deleted after 14 days instead of dead-lettered",
-            fix::redrive(&facts.deployment),
+            redrive_command(facts),
         ),
         Some(redrive) if redrive.max_receive_count < MAX_RECEIVE_COUNT => broken(
             format!("SQS redrives after {} receives", redrive.max_receive_count),
             "each wait takes a receive, so SQS itself dead-letters events long before MAX_AGE, without a \
              reason",
-            fix::redrive(&facts.deployment),
+            redrive_command(facts),
         ),
         Some(redrive) => ok(format!("{} receives", redrive.max_receive_count)),
     })
+}
+
+fn redrive_command(facts: &Facts) -> Text {
+    let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
+    fix::redrive(facts.place_flags(), &retry_queue.url, &dead_letter_queue.arn)
 }
 
 pub(crate) fn redrive_target(facts: &Facts) -> Judged {
@@ -230,7 +238,7 @@ pub(crate) fn redrive_target(facts: &Facts) -> Judged {
                 redrive.target_arn, dead.arn
             ),
             "no command or alarm of Comeback sees what SQS dead-letters there",
-            fix::redrive(&facts.deployment),
+            redrive_command(facts),
         ),
     })
 }
@@ -246,11 +254,8 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
             let found =
                 format!("the {name} queue keeps messages for {}", durations::short(retention.as_secs_f64()));
             let means = format!("after that, SQS silently deletes {what}");
-            let fix = fix::queue(
-                &facts.deployment,
-                &queue.url,
-                format!("MessageRetentionPeriod={}", RETENTION.as_secs()),
-            );
+            let attribute = format!("MessageRetentionPeriod={}", RETENTION.as_secs());
+            let fix = fix::queue(facts.place_flags(), &queue.url, attribute);
             return Ok(Judgement { outcome, ..broken(found, means, fix) });
         }
     }
@@ -278,8 +283,8 @@ pub(crate) fn largest_message(facts: &Facts) -> Judged {
         let bytes = seen(settings)?.largest_message;
         if bytes < SQS_MESSAGE_BYTES {
             let found = format!("the {name} queue accepts at most {bytes} bytes per message");
-            let fix =
-                fix::queue(&facts.deployment, &queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
+            let attribute = format!("MaximumMessageSize={SQS_MESSAGE_BYTES}");
+            let fix = fix::queue(facts.place_flags(), &queue.url, attribute);
             return Ok(broken(found, means, fix));
         }
     }
