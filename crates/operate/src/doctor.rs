@@ -19,7 +19,7 @@ mod rights;
 mod sample;
 
 use crate::doctor::checks::{PROBE, selected};
-use crate::doctor::diagnosis::{Diagnosis, Shown};
+use crate::doctor::diagnosis::{Diagnosis, Examination};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::Consumer;
 use crate::doctor::findings::findings;
@@ -27,24 +27,6 @@ use crate::doctor::judgement::or_unseen;
 use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::operator::Operator;
-
-/// Options for [`doctor`].
-#[derive(Clone, Debug, Default)]
-pub struct Examination {
-    /// The functions to check; if empty, all functions. If any are named, findings about the deployment itself are
-    /// printed only if they are problems.
-    pub functions: Vec<FunctionName>,
-    /// The [numbers](checks::number) of the checks to run; if empty, all checks run.
-    pub only: Vec<&'static str>,
-    /// The numbers of the checks to skip.
-    pub skip: Vec<&'static str>,
-    /// True to print only the findings whose outcome is a warning or worse.
-    pub is_short: bool,
-    /// True to treat warnings as failures.
-    pub is_strict: bool,
-    /// True to send the example function an event that fails once, and to wait until the handler has retried it.
-    pub probe: bool,
-}
 
 /// Runs the checks without changing anything. With [`Examination::probe`], also sends one event to the example
 /// function.
@@ -58,14 +40,9 @@ pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Di
 }
 
 async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
-    let Examination { functions, only, skip, is_short, is_strict, probe } = examination;
+    let Examination { functions, only, skip, probe, .. } = examination;
     let checks = || selected(only, skip);
-    let shown = match is_short {
-        true => Shown::Problems,
-        false if functions.is_empty() => Shown::All,
-        false => Shown::OfFunctions,
-    };
-    let diagnosis = |heading, findings| Diagnosis::new(heading, findings, *is_strict, shown);
+    let diagnosis = |heading, findings| Diagnosis::new(heading, findings, examination.clone());
     let mut consumers = Consumer::all(&operator.account, functions).await?;
     let deployment = match operator.deployment().await {
         Ok(deployment) => deployment,

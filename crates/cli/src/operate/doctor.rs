@@ -2,7 +2,8 @@
 
 use clap::Args;
 use comeback_operate::doctor::checks::number;
-use comeback_operate::doctor::{Examination, doctor};
+use comeback_operate::doctor::diagnosis::Examination;
+use comeback_operate::doctor::doctor;
 use comeback_operate::function::FunctionName;
 
 use crate::failure::CommandFailure;

@@ -1,4 +1,4 @@
-//! All of the doctor's findings, grouped by area when printed.
+//! The doctor's options, and all of its findings, grouped by area when printed.
 
 use serde::Serialize;
 
@@ -6,10 +6,29 @@ use crate::change::Answer;
 use crate::doctor::findings::{Finding, count, is_healthy};
 use crate::doctor::judgement::CheckOutcome;
 use crate::failure::Failure;
+use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::text;
 use crate::text::{Piece, Text, Tone};
+
+/// Options for [`doctor`](crate::doctor::doctor).
+#[derive(Clone, Debug, Default)]
+pub struct Examination {
+    /// The functions to check; if empty, all functions. If any are named, findings about the deployment itself are
+    /// printed only if they are problems.
+    pub functions: Vec<FunctionName>,
+    /// The [numbers](crate::doctor::checks::number) of the checks to run; if empty, all checks run.
+    pub only: Vec<&'static str>,
+    /// The numbers of the checks to skip.
+    pub skip: Vec<&'static str>,
+    /// True to print only the findings whose outcome is a warning or worse.
+    pub is_short: bool,
+    /// True to treat warnings as failures.
+    pub is_strict: bool,
+    /// True to send the example function an event that fails once, and to wait until the handler has retried it.
+    pub probe: bool,
+}
 
 /// The result of [`doctor`](crate::doctor::doctor).
 #[derive(Debug, Serialize)]
@@ -20,35 +39,20 @@ pub struct Diagnosis {
     pub checks: Vec<Finding>,
     /// The first line of the printed diagnosis.
     #[serde(skip)]
-    pub(super) heading: String,
+    heading: String,
     #[serde(skip)]
-    pub(super) is_strict: bool,
-    #[serde(skip)]
-    pub(super) shown: Shown,
-}
-
-/// The findings to print besides the problems.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Shown {
-    #[default]
-    All,
-    /// All findings about functions, but only the problems among the other findings.
-    OfFunctions,
-    Problems,
+    examination: Examination,
 }
 
 impl Diagnosis {
-    pub(super) fn new(heading: String, checks: Vec<Finding>, is_strict: bool, shown: Shown) -> Self {
-        Self { healthy: is_healthy(&checks, is_strict), checks, heading, is_strict, shown }
+    pub(super) fn new(heading: String, checks: Vec<Finding>, examination: Examination) -> Self {
+        Self { healthy: is_healthy(&checks, examination.is_strict), checks, heading, examination }
     }
 
     fn is_shown(&self, finding: &Finding) -> bool {
-        finding.judgement.outcome > CheckOutcome::Ok
-            || match self.shown {
-                Shown::All => true,
-                Shown::OfFunctions => finding.about.is_some(),
-                Shown::Problems => false,
-            }
+        let Examination { functions, is_short, .. } = &self.examination;
+        let is_asked_for = functions.is_empty() || finding.about.is_some();
+        finding.judgement.outcome > CheckOutcome::Ok || !is_short && is_asked_for
     }
 
     /// One line with the number of findings for each outcome, and the names of the findings whose outcome is `broken`.
@@ -97,7 +101,8 @@ impl Answer for Diagnosis {
         }
         let [broken, warnings] =
             [CheckOutcome::Broken, CheckOutcome::Warning].map(|outcome| count(&self.checks, outcome));
-        let strictly = if self.is_strict { format!(", and {warnings} a warning") } else { String::new() };
+        let strictly =
+            if self.examination.is_strict { format!(", and {warnings} a warning") } else { String::new() };
         let all = self.checks.len();
         Err(Failure::undone(format!("{broken} of {all} checks found something broken{strictly}")))
     }
@@ -151,7 +156,8 @@ mod tests {
         facts.functions[0].target = Ok(None);
         facts.functions[0].attachments.clear();
         let found = findings(Some(&facts), &[], &[], selected(&["CB001", "CB101"], &[]));
-        let diagnosis = Diagnosis::new(heading(&facts), found, false, Shown::Problems);
+        let short = Examination { is_short: true, ..Examination::default() };
+        let diagnosis = Diagnosis::new(heading(&facts), found, short);
         let expected = "\
 retry-handler of stack comeback
 
@@ -165,6 +171,19 @@ BROKEN  CB101 orders: the function does not exist
         assert_eq!(plain(&diagnosis), expected);
         let end = diagnosis.end().unwrap_err();
         assert_eq!((end.exit_code(), end.to_string()), (3, "1 of 2 checks found something broken".into()));
+    }
+
+    #[test]
+    fn named_functions_leave_out_what_is_ok_elsewhere() {
+        let printed = |functions: &[&str]| {
+            let found = findings(Some(&healthy()), &[], &[], selected(&["CB001", "CB101"], &[]));
+            let functions = functions.iter().map(|name| name.parse().unwrap()).collect();
+            let examination = Examination { functions, ..Examination::default() };
+            let text = plain(&Diagnosis::new(String::new(), found, examination));
+            ["CB001", "CB101 orders"].map(|name| text.contains(name))
+        };
+        assert_eq!(printed(&[]), [true, true]);
+        assert_eq!(printed(&["orders"]), [false, true]);
     }
 
     #[test]
