@@ -149,16 +149,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads a function that must exist.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the function does not exist or cannot be read.
-    pub async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
-        let own = get_function(account, &function.unqualified()).await?;
-        Self::of(account, function, own).await
-    }
-
     /// Reads a function, or returns `None` if it does not exist.
     ///
     /// # Errors
@@ -173,7 +163,11 @@ impl Target {
 
     /// Reads the settings of the alias or version that `function` names, and the tags from `own`, the unqualified
     /// function.
-    async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
+    pub(crate) async fn of(
+        account: &Account,
+        function: &FunctionName,
+        own: Function,
+    ) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
             return Err(Failure::could_not(format!("lambda:ListTags of {function}: {error}")));

@@ -10,25 +10,17 @@ use crate::failure::Failure;
 use crate::function::{get_function, is_same_function};
 use crate::interrupt::Interrupt;
 
-/// A setting of the handler: an environment variable, and the stack parameter that sets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HandlerSetting {
-    /// The name of the environment variable.
-    pub variable: &'static str,
-    /// The name of the CloudFormation parameter that sets this variable.
-    pub parameter: &'static str,
-}
-
-/// The allow-list.
-pub const TARGET_FUNCTIONS: HandlerSetting =
-    HandlerSetting { variable: "TARGET_FUNCTIONS", parameter: "TargetFunctions" };
-/// The retry policies for individual functions.
-pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
+/// The environment variable that holds the allow-list.
+pub const TARGET_FUNCTIONS: &str = "TARGET_FUNCTIONS";
+/// The stack parameter that sets [`TARGET_FUNCTIONS`].
+pub const TARGET_FUNCTIONS_PARAMETER: &str = "TargetFunctions";
+/// The environment variable that holds the retry policies for individual functions.
+pub const POLICIES: &str = "POLICIES";
 
 /// The stack parameter that sets an environment variable: `MaxAge` for `MAX_AGE`.
 pub fn parameter_of(variable: &str) -> String {
-    if variable == POLICIES.variable {
-        return POLICIES.parameter.to_owned();
+    if variable == POLICIES {
+        return "FunctionPolicies".to_owned();
     }
     let word = |word: &str| word[..1].to_owned() + &word[1..].to_lowercase();
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
@@ -41,7 +33,7 @@ pub const ENVIRONMENT_BYTES: usize = 4_096;
 
 /// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the
 /// handler.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingPlace {
     /// A parameter of this stack.
     Stack(String),
@@ -120,7 +112,7 @@ async fn edit_parameter(
     edit: &dyn Fn(&str) -> String,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let HandlerSetting { parameter, .. } = TARGET_FUNCTIONS;
+    let parameter = TARGET_FUNCTIONS_PARAMETER;
     let stack = describe(account, name).await?;
     let status = &stack.status;
     if status.ends_with("_IN_PROGRESS") {
@@ -167,9 +159,8 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::could_not(format!(
-        "CloudFormation returned {} as {list:?} for stack {name}, which may have lost characters; deploy the \
-         stack with the right value",
-        TARGET_FUNCTIONS.parameter
+        "CloudFormation returned {TARGET_FUNCTIONS_PARAMETER} as {list:?} for stack {name}, which may have lost \
+         characters; deploy the stack with the right value"
     )))
 }
 
@@ -186,7 +177,7 @@ impl Update {
     fn of(before: &Stack, now: &Stack, edited: &str, has_begun: bool) -> Self {
         match &*now.status {
             "UPDATE_COMPLETE" => {
-                if parameter_value(now, TARGET_FUNCTIONS.parameter) == Some(edited) {
+                if parameter_value(now, TARGET_FUNCTIONS_PARAMETER) == Some(edited) {
                     Self::Done
                 } else {
                     Self::NotSeen
@@ -233,13 +224,13 @@ async fn edit_variable(
         return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
     }
     let mut variables = handler.variables;
-    let value = variables.get(TARGET_FUNCTIONS.variable).map(String::as_str).unwrap_or_default();
+    let value = variables.get(TARGET_FUNCTIONS).map(String::as_str).unwrap_or_default();
     let edited = edit(value);
     if edited == value {
         return Ok(());
     }
     // An empty list is written too, because the handler does not start without the variable.
-    variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
+    variables.insert(TARGET_FUNCTIONS.to_owned(), edited);
     // With the revision, Lambda refuses the write if the function has changed since it was read.
     account.aws.set_variables(name, variables, handler.revision).await?;
     let check = async || match configuration(account, name).await?.update {
@@ -296,7 +287,7 @@ mod tests {
     fn stack(status: &str, value: &str, updated: i64) -> Stack {
         Stack {
             status: status.into(),
-            parameters: BTreeMap::from([(TARGET_FUNCTIONS.parameter.to_owned(), value.to_owned())]),
+            parameters: BTreeMap::from([(TARGET_FUNCTIONS_PARAMETER.to_owned(), value.to_owned())]),
             updated: Some(updated),
             ..Stack::default()
         }

@@ -112,7 +112,7 @@ impl Attachment {
     fn environment_bytes(&self) -> usize {
         let mut variables = self.deployment.variables.clone();
         let list = list_with(self.deployment.allow_list(), &self.target.arn);
-        variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+        variables.insert(TARGET_FUNCTIONS.into(), list);
         environment_bytes(&variables)
     }
 

@@ -12,7 +12,7 @@ use crate::deployment::queue::{CustomerKey, attributes};
 use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::{Failure, seen};
 use crate::function::{FunctionName, Target};
-use crate::handler_setting::{TARGET_FUNCTIONS, list_with, parameter_value};
+use crate::handler_setting::{TARGET_FUNCTIONS, TARGET_FUNCTIONS_PARAMETER, list_with, parameter_value};
 use crate::rights::{INVOKE, Rights, SEND, USE_KEY, ask, ask_of_keys};
 
 /// Facts about one function. `detach` uses none of `send`, `use_key` and `invoke`, so it works even if they cannot be
@@ -106,7 +106,7 @@ impl Attachment {
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
-            self.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+            self.deployment.variables.insert(TARGET_FUNCTIONS.into(), list);
             if let ListOwner::Parameter { value, .. } = &mut self.list_owner {
                 *value = list_with(value, arn);
             }
@@ -203,7 +203,7 @@ impl ListOwner {
     /// Determines where a deployment's allow-list is set. Only the parent stack can set a nested stack's parameters.
     pub(crate) fn of(deployment: &Deployment, stack: Option<&Stack>) -> Self {
         let (Some(name), Some(stack)) = (&deployment.stack, stack) else { return Self::Environment };
-        match parameter_value(stack, TARGET_FUNCTIONS.parameter).filter(|_| stack.parent.is_none()) {
+        match parameter_value(stack, TARGET_FUNCTIONS_PARAMETER).filter(|_| stack.parent.is_none()) {
             Some(value) => Self::Parameter { stack: name.clone(), value: value.to_owned() },
             None => Self::Template { stack: name.clone() },
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use comeback_engine::{Policies, PolicyEntry};
-use serde::{Serialize, Serializer};
+use comeback_engine::Policies;
+use serde::Serialize;
 
 use crate::change::Answer;
 use crate::command::{Command, CommandName};
@@ -33,12 +33,7 @@ struct AttachedFunction {
     /// The function's name, or its ARN if the function is in another account or region.
     function: String,
     /// The function's own retry policy; `None` if the stack's policy applies.
-    #[serde(serialize_with = "in_words")]
-    policy: Option<PolicyEntry>,
-}
-
-fn in_words<S: Serializer>(policy: &Option<PolicyEntry>, serializer: S) -> Result<S::Ok, S::Error> {
-    policy.as_ref().map(ToString::to_string).serialize(serializer)
+    policy: Option<String>,
 }
 
 /// Lists the functions on the deployment's allow-list, including the attached ones that match its patterns.
@@ -69,7 +64,7 @@ pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
 
 impl AttachedFunction {
     fn of(arn: &str, deployment: &Deployment, policies: Option<&Policies>) -> Self {
-        let policy = policies.and_then(|policies| policies.entry_of(arn)).cloned();
+        let policy = policies.and_then(|policies| policies.entry_of(arn)).map(ToString::to_string);
         Self { function: command_name(arn, &deployment.handler_arn), policy }
     }
 }
@@ -101,7 +96,7 @@ fn table(functions: &[AttachedFunction]) -> Table {
     let mut table = Table::new(["function", "policy"]);
     for AttachedFunction { function, policy } in functions {
         let name = Piece::Function { shown: function.clone(), name: function.clone() };
-        let policy = policy.as_ref().map_or_else(|| "the stack's".into(), ToString::to_string);
+        let policy = policy.as_deref().unwrap_or("the stack's");
         table.row([name.into(), text::Text::from(policy)]);
     }
     table

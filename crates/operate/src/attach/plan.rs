@@ -1,5 +1,7 @@
 //! Plans how to attach or detach functions, and carries out the plan.
 
+use std::collections::BTreeSet;
+
 use serde::{Serialize, Serializer};
 
 use crate::attach::attachment::Attachment;
@@ -353,12 +355,7 @@ impl RouteFailures {
 /// Performs the plan's steps, but skips a function's remaining steps after one fails.
 async fn make(operator: &Operator, plan: &mut AttachPlan) -> Result<(), Failure> {
     make_each(operator, plan, |plan| plan.around_list().0).await?;
-    let mut places: Vec<SettingPlace> = Vec::new();
-    for (place, ..) in plan.list_edits() {
-        if !places.contains(place) {
-            places.push(place.clone());
-        }
-    }
+    let places: BTreeSet<SettingPlace> = plan.list_edits().map(|(place, ..)| place.clone()).collect();
     for place in places {
         edit_list(operator, plan, &place).await?;
     }
@@ -403,15 +400,12 @@ async fn edit_list(operator: &Operator, plan: &mut AttachPlan, place: &SettingPl
     if interrupt.is_raised() {
         return Err(Failure::interrupted("the allow-list was not changed; run the command again"));
     }
-    let edits: Vec<(String, bool)> = plan
-        .list_edits()
-        .filter(|(of, ..)| *of == place)
-        .map(|(_, arn, is_listed)| (arn.to_owned(), is_listed))
-        .collect();
     let apply = |list: &str| {
-        edits.iter().fold(list.to_owned(), |list, (arn, is_listed)| {
-            if *is_listed { list_with(&list, arn) } else { list_without(&list, arn) }
-        })
+        let mut list = list.to_owned();
+        for (_, arn, is_listed) in plan.list_edits().filter(|(of, ..)| *of == place) {
+            list = if is_listed { list_with(&list, arn) } else { list_without(&list, arn) };
+        }
+        list
     };
     let edited = edit(account, place, &apply, interrupt).await;
     if let Err(failure @ Failure::Interrupted(_)) = edited {

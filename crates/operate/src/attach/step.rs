@@ -12,7 +12,7 @@ use crate::attach::kept;
 use crate::aws::{InvokeSettings, NewAlarm};
 use crate::failure::Failure;
 use crate::function::Target;
-use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS};
+use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, TARGET_FUNCTIONS_PARAMETER};
 use crate::interrupt::Interrupt;
 use crate::layout::Layout;
 use crate::text::{Text, Tone};
@@ -122,8 +122,8 @@ impl Step {
                 let arn = Some(&*target.arn);
                 let (from, to) = if *is_listed { (None, arn) } else { (arn, None) };
                 let (resource, setting) = match place {
-                    SettingPlace::Stack(stack) => (format!("stack {stack}"), TARGET_FUNCTIONS.parameter),
-                    SettingPlace::Function(name) => (format!("function {name}"), TARGET_FUNCTIONS.variable),
+                    SettingPlace::Stack(stack) => (format!("stack {stack}"), TARGET_FUNCTIONS_PARAMETER),
+                    SettingPlace::Function(name) => (format!("function {name}"), TARGET_FUNCTIONS),
                 };
                 difference(resource, setting, from, to)
             }

@@ -441,7 +441,7 @@ async fn effect_of_now_is_shown_before_and_after() {
     for (others, effect) in [(OTHER.to_owned(), gone), (format!("{ARN}*"), stays)] {
         let mut attached = read(&aws, "orders").await;
         let list = list_with(&others, ARN);
-        attached.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), list.clone());
+        attached.deployment.variables.insert(TARGET_FUNCTIONS.into(), list.clone());
         attached.list_owner = ListOwner::Parameter { stack: "comeback".into(), value: list };
         let waits = attached.detach(&left()).unwrap();
         assert!(waits.left.is_some());
@@ -478,7 +478,7 @@ async fn function_that_was_never_attached_is_not_detached() {
     assert!(nothing(&attachment));
     // A pattern that matches the function is not the function's own entry.
     let pattern = format!("{ARN}*");
-    attachment.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), pattern.clone());
+    attachment.deployment.variables.insert(TARGET_FUNCTIONS.into(), pattern.clone());
     attachment.list_owner = ListOwner::Parameter { stack: "comeback".into(), value: pattern };
     assert!(nothing(&attachment));
 }

@@ -24,8 +24,8 @@ use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::QueueSettings;
 use crate::doctor::facts::rights::HandlerRights;
 use crate::failure::{Failure, seen};
-use crate::function::{FunctionName, Target};
-use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
+use crate::function::{FunctionName, Target, get_function};
+use crate::handler_setting::{TARGET_FUNCTIONS_PARAMETER, list_has};
 
 /// The facts that the checks judge, or the errors from reading them.
 #[derive(Clone, Debug)]
@@ -78,6 +78,12 @@ impl UnreadablePauses {
     }
 }
 
+async fn handler(account: &Account, deployment: &Deployment) -> Result<Target, Failure> {
+    let name = deployment.handler_arn.to_string();
+    let name: FunctionName = name.parse().expect("BUG: a function's ARN names it");
+    Target::of(account, &name, get_function(account, &name.unqualified()).await?).await
+}
+
 async fn executions(account: &Account) -> Result<Executions, Failure> {
     let executions = account.aws.executions().await?;
     executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
@@ -85,7 +91,7 @@ async fn executions(account: &Account) -> Result<Executions, Failure> {
 
 /// The allow-list from the stack's parameters, or an empty string if it is unknown.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
-    let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
+    let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS_PARAMETER));
     list.map(String::as_str).unwrap_or_default()
 }
 
@@ -116,7 +122,6 @@ impl Facts {
         named: &[FunctionName],
         now: Timestamp,
     ) -> Self {
-        let of_handler = &deployment.handler_arn.to_string().parse().expect("BUG: a function's ARN names it");
         let (retry_queue, dead_letter_queue, stack) = tokio::join!(
             QueueSettings::read(account, &deployment.retry_queue),
             QueueSettings::read(account, &deployment.dead_letter_queue),
@@ -129,7 +134,7 @@ impl Facts {
         let key = &seen(&retry_queue).and_then(|queue| queue.key.clone());
         // The queues come first: which permissions to check depends on their keys.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
-            Target::read(account, of_handler),
+            handler(account, &deployment),
             account.aws.mappings_of_function(&deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
             account.aws.log_group(&deployment.log_group),

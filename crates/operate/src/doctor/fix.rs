@@ -111,14 +111,14 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
         // BACKOFFS is set. They can differ from the stack's parameters although nobody changed them by hand.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
-        let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
+        let differs = name == TARGET_FUNCTIONS || is_left_out;
         let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
         // The text of POLICIES is shown in full, so that the operator keeps its other entries.
-        let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
+        let edited = if name == POLICIES { deployment.policies_text() } else { "VALUE" };
         (name, by_hand.map_or(edited, String::as_str))
     });
     let values: Vec<_> = values.collect();
-    let is_unchanged = values.contains(&(POLICIES.variable, deployment.policies_text()));
+    let is_unchanged = values.contains(&(POLICIES, deployment.policies_text()));
     let correct = if is_unchanged { "correct the entry of POLICIES in this command: " } else { "" };
     text![correct, settings(facts, &values)]
 }

@@ -15,7 +15,7 @@ use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skip
 use crate::doctor::{fix, rights};
 use crate::failure::seen;
 use crate::function::Target;
-use crate::handler_setting::{TARGET_FUNCTIONS, list_with};
+use crate::handler_setting::{TARGET_FUNCTIONS, TARGET_FUNCTIONS_PARAMETER, list_with};
 use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
@@ -74,12 +74,12 @@ pub(crate) fn exists(facts: &Facts, function: &CheckedFunction) -> Judged {
         facts.deployment.target_functions().partition(|entry| is_it(entry));
     let is_stacks = is_of_stack(facts, function);
     let has_parameter =
-        facts.parameters.as_ref().is_ok_and(|parameters| parameters.contains_key(TARGET_FUNCTIONS.parameter));
+        facts.parameters.as_ref().is_ok_and(|parameters| parameters.contains_key(TARGET_FUNCTIONS_PARAMETER));
     let was_by_hand = has_parameter && !is_stacks;
     let fix = if of_it.is_empty() && !is_stacks {
         "use a function that exists".into()
     } else if was_by_hand {
-        fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &others.join(","))])
+        fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS, &others.join(","))])
     } else {
         fix::detach(facts, &function.arn)
     };
@@ -124,7 +124,7 @@ pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judge
     if let Some(unlisted) = policies.and_then(|policies| Unlisted::of(&policies, &function.arn)) {
         let (why, means) = rights::not_allowed(unlisted, &function.arn);
         let list = list_with(facts.deployment.allow_list(), &function.arn);
-        let fix = fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &list)]);
+        let fix = fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS, &list)]);
         return Some(broken(format!("it is {state}, but {why}"), means, fix));
     }
     Some(warning(
@@ -396,7 +396,7 @@ mod tests {
         facts.functions[0].target = Ok(None);
         let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap().to_string();
         assert_eq!(fix(&facts), "comeback detach orders");
-        facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn("payments"))].into());
+        facts.parameters = Ok([(TARGET_FUNCTIONS_PARAMETER.to_owned(), arn("payments"))].into());
         let by_hand = fix(&facts);
         assert!(by_hand.contains(&format!("\"TARGET_FUNCTIONS\":\"{}\"", arn("payments"))), "{by_hand}");
         facts.functions[0].name = "misspelt".into();
@@ -524,7 +524,7 @@ mod tests {
         assert!(!off_both.means.as_ref().unwrap().to_string().contains("allow-list"), "{off_both:?}");
         assert_eq!(off_both.outcome, CheckOutcome::Warning);
 
-        facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn.clone())].into());
+        facts.parameters = Ok([(TARGET_FUNCTIONS_PARAMETER.to_owned(), arn.clone())].into());
         let found = format!("it is being detached, but TARGET_FUNCTIONS does not allow {arn}");
         assert_found(Ok(leaving(&facts)), CheckOutcome::Broken, &found);
         assert!(means(&facts).ends_with("as target_not_allowed"), "{}", means(&facts));

@@ -53,8 +53,7 @@ pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judge
         }
         account.aws.sleep(BETWEEN_CHECKS).await;
     }
-    let sent = Sent { function: &function, key: &key, waited: patience };
-    Ok(sent.not_ended(deployment, last.as_ref()))
+    Ok(not_ended(deployment, &function, &key, patience, last.as_ref()))
 }
 
 /// Returns the time within which the event's retry must succeed, or the reason not to send the event.
@@ -94,29 +93,27 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
     }
 }
 
-struct Sent<'a> {
-    function: &'a str,
-    key: &'a str,
+/// Judges a probe that ran out of time. `last` is how far its event came.
+fn not_ended(
+    deployment: &Deployment,
+    function: &str,
+    key: &str,
     waited: Duration,
-}
-
-impl Sent<'_> {
-    fn not_ended(&self, deployment: &Deployment, last: Option<&StoryEnd>) -> Judgement {
-        let Self { function, key, waited } = *self;
-        let (found, name, word) = match last {
-            None => ("its failure has not reached the handler", CommandName::Doctor, function),
-            Some(StoryEnd::Waits(WaitsFor::Resume)) => {
-                ("it is held, because its function is paused", CommandName::Pause, "--list")
-            }
-            Some(StoryEnd::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
-            Some(_) => ("it has not been retried", CommandName::Trace, key),
-        };
-        broken(
-            format!("{} s after the event was sent, {found}", waited.as_secs()),
-            "failed events are not retried, or only late",
-            deployment.command(name, [word]),
-        )
-    }
+    last: Option<&StoryEnd>,
+) -> Judgement {
+    let (found, name, word) = match last {
+        None => ("its failure has not reached the handler", CommandName::Doctor, function),
+        Some(StoryEnd::Waits(WaitsFor::Resume)) => {
+            ("it is held, because its function is paused", CommandName::Pause, "--list")
+        }
+        Some(StoryEnd::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
+        Some(_) => ("it has not been retried", CommandName::Trace, key),
+    };
+    broken(
+        format!("{} s after the event was sent, {found}", waited.as_secs()),
+        "failed events are not retried, or only late",
+        deployment.command(name, [word]),
+    )
 }
 
 async fn example(account: &Account, deployment: &Deployment) -> Result<String, Failure> {
@@ -160,7 +157,7 @@ mod tests {
         let deployment = healthy().deployment;
         let at = Timestamp::from_secs(1_700_000_000);
         let invoked = StoryEnd::Invoked { request_id: Some("r-1".into()), at };
-        let sent = Sent { function: "example", key: "k-1", waited: Duration::from_secs(93) };
+        let waited = Duration::from_secs(93);
         for (last, words, fix) in [
             (
                 None,
@@ -175,7 +172,7 @@ mod tests {
             (Some(StoryEnd::Waits(WaitsFor::Resume)), "its function is paused", "comeback pause --list"),
             (Some(invoked), "its success is not in the log", "comeback trace k-1"),
         ] {
-            let judgement = sent.not_ended(&deployment, last.as_ref());
+            let judgement = not_ended(&deployment, "example", "k-1", waited, last.as_ref());
             assert_eq!(judgement.outcome, CheckOutcome::Broken);
             assert!(judgement.found.to_string().contains(words), "{judgement:?}");
             assert_eq!(judgement.fix.unwrap().to_string(), fix);
