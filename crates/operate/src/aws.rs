@@ -24,6 +24,8 @@ use crate::failure::Failure;
 pub const MOST_OF_A_RECEIVE: usize = 10;
 /// The maximum number of tags that Lambda allows on a function.
 pub const MOST_TAGS: usize = 50;
+/// The maximum number of pages that [`Aws::stack_events`] reads. A page has about 100 events.
+pub const MOST_EVENT_PAGES: usize = 20;
 /// IAM's limit on the total size of a role's inline policies, in characters without white space. Source: "IAM and AWS
 /// STS quotas", AWS IAM User Guide.
 pub const ROLE_CHARACTERS: usize = 10_240;
@@ -191,7 +193,8 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:ListStackResources`: lists a stack's resources. `of` is the stack's name in error messages.
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure>;
 
-    /// `cloudformation:DescribeStackEvents`: reads the newest events of a stack (one page), newest first.
+    /// `cloudformation:DescribeStackEvents`: reads a stack's events, newest first, back to the start of its latest
+    /// update or further. Reads at most [`MOST_EVENT_PAGES`] pages.
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure>;
 
     /// `cloudformation:UpdateStack`: changes one of a stack's parameters, and nothing else.
@@ -586,6 +589,13 @@ pub struct StackEvent {
     pub status: String,
     /// The reason for the new status; `None` if CloudFormation gives none.
     pub reason: Option<String>,
+}
+
+impl StackEvent {
+    /// Returns true for the first event of an update of the stack.
+    pub fn begins_update(&self) -> bool {
+        self.is_of_stack && self.status == "UPDATE_IN_PROGRESS"
+    }
 }
 
 /// The verdict of IAM's policy simulator on whether a role may perform an action. The resource's own policy is ignored.

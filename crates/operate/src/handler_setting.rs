@@ -193,11 +193,9 @@ impl Update {
 
 /// Returns the resource that failed first in the stack's latest update, and the reason.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
-    // Newest first. An event of the stack itself began the update.
-    let events = account.aws.stack_events(name).await?;
-    let events =
-        events.iter().take_while(|event| !(event.is_of_stack && event.status == "UPDATE_IN_PROGRESS"));
-    let failed = events.filter(|event| event.status.ends_with("_FAILED"));
+    let newest_first = account.aws.stack_events(name).await?;
+    let of_update = newest_first.iter().take_while(|event| !event.begins_update());
+    let failed = of_update.filter(|event| event.status.ends_with("_FAILED"));
     let Some(first) = failed.last() else { return Ok("no reason given".to_owned()) };
     Ok(format!("{}: {}", first.logical_id, first.reason.as_deref().unwrap_or_default()))
 }
@@ -249,7 +247,11 @@ async fn configuration(account: &Account, name: &str) -> Result<Configuration, F
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::Timestamp;
+
     use super::*;
+    use crate::aws::StackEvent;
+    use crate::aws::simulated::Sample;
 
     #[test]
     fn an_environment_is_measured_as_lambda_does() {
@@ -282,6 +284,37 @@ mod tests {
             assert_eq!(list_has(list, "f"), has, "{list:?}");
             assert!(!list_has(&list_without(list, "f"), "f"));
         }
+    }
+
+    #[tokio::test]
+    async fn first_failure_of_the_latest_update_is_the_reason() {
+        let aws = Sample::new(Timestamp::from_secs(1_700_000_000)).build();
+        let put = |logical_id: &str, status: &str, reason: &str| {
+            let event = StackEvent {
+                logical_id: logical_id.into(),
+                is_of_stack: logical_id == Sample::STACK,
+                status: status.into(),
+                reason: Some(reason.into()),
+            };
+            aws.state().stacks.get_mut(Sample::STACK).unwrap().events.insert(0, event);
+        };
+        put("Alarm", "UPDATE_FAILED", "of an earlier update");
+        put(Sample::STACK, "UPDATE_IN_PROGRESS", "User Initiated");
+        let reason = async || reason(&aws.account(), Sample::STACK).await.unwrap();
+        assert_eq!(reason().await, "no reason given");
+        for (logical_id, status, why) in [
+            ("Nested", "UPDATE_IN_PROGRESS", ""),
+            ("Role", "UPDATE_FAILED", "denied"),
+            ("Handler", "UPDATE_FAILED", "Resource update cancelled"),
+            (
+                Sample::STACK,
+                "UPDATE_ROLLBACK_IN_PROGRESS",
+                "The following resource(s) failed to update: [Role]",
+            ),
+        ] {
+            put(logical_id, status, why);
+        }
+        assert_eq!(reason().await, "Role: denied");
     }
 
     fn stack(status: &str, value: &str, updated: i64) -> Stack {

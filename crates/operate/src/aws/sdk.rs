@@ -36,8 +36,8 @@ use comeback_engine::{QueueArn, Timestamp};
 
 use crate::aws::{
     Aws, Configuration, EntryResults, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
-    LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused, Receive,
-    ReceivedMessage, Stack, StackEvent, StackResource, Verdict, qualified,
+    LogPage, MOST_EVENT_PAGES, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion,
+    Paused, Receive, ReceivedMessage, Stack, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -399,9 +399,17 @@ impl Aws for SdkAws {
     }
 
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure> {
-        let answer = self.cloudformation.describe_stack_events().stack_name(name).send().await;
-        let answer = answer.or_failure("cloudformation:DescribeStackEvents", name)?;
-        Ok(answer.stack_events.unwrap_or_default().into_iter().map(cloudformation::event).collect())
+        let mut pages = self.cloudformation.describe_stack_events().stack_name(name).into_paginator().send();
+        let mut events = Vec::new();
+        for _ in 0..MOST_EVENT_PAGES {
+            let page = pages.try_next().await.or_failure("cloudformation:DescribeStackEvents", name)?;
+            let Some(page) = page else { break };
+            events.extend(page.stack_events.unwrap_or_default().into_iter().map(cloudformation::event));
+            if events.iter().any(StackEvent::begins_update) {
+                break;
+            }
+        }
+        Ok(events)
     }
 
     async fn update_stack(&self, stack: &Stack, parameter: &str, value: &str) -> Result<(), Failure> {

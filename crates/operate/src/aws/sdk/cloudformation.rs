@@ -82,6 +82,7 @@ mod tests {
 
     use super::*;
     use crate::aws::sdk::tests::answering;
+    use crate::aws::{Aws as _, MOST_EVENT_PAGES};
 
     #[test]
     fn missing_stack_differs_from_other_errors() {
@@ -92,6 +93,39 @@ mod tests {
         assert!(is_gone("ValidationError", gone));
         assert!(!is_gone("ValidationError", "1 validation error detected"));
         assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
+    }
+
+    /// Reads the events of a stack whose pages are numbered from 0, and have two events each. The page `start`, if any,
+    /// has the event that began the stack's update. Returns the events' resources.
+    async fn resources_with_events(pages: usize, start: Option<usize>) -> Vec<String> {
+        let account = answering(move |request| {
+            let page = request.split("NextToken=").nth(1).map_or(0, |token| token.parse().unwrap());
+            let event = |name: &str, id: &str, status: &str| {
+                format!(
+                    "<member><StackId>s</StackId><LogicalResourceId>{name}{page}</LogicalResourceId>\
+                     <PhysicalResourceId>{id}</PhysicalResourceId><ResourceStatus>{status}</ResourceStatus></member>"
+                )
+            };
+            let status = if start == Some(page) { "UPDATE_IN_PROGRESS" } else { "UPDATE_COMPLETE" };
+            let events = event("resource", "r", "UPDATE_FAILED") + &event("stack", "s", status);
+            let is_last = page + 1 == pages;
+            let next = if is_last { String::new() } else { format!("<NextToken>{}</NextToken>", page + 1) };
+            let body = format!(
+                "<DescribeStackEventsResponse><DescribeStackEventsResult><StackEvents>{events}</StackEvents>{next}\
+                 </DescribeStackEventsResult></DescribeStackEventsResponse>"
+            );
+            (200, "", body)
+        });
+        let events = account.await.stack_events("comeback").await.unwrap();
+        events.into_iter().map(|event| event.logical_id).collect()
+    }
+
+    #[tokio::test]
+    async fn events_are_read_back_to_the_start_of_the_update() {
+        let expected = ["resource0", "stack0", "resource1", "stack1"];
+        assert_eq!(resources_with_events(3, Some(1)).await, expected);
+        assert_eq!(resources_with_events(2, None).await, expected, "a stack without updates");
+        assert_eq!(resources_with_events(usize::MAX, None).await.len(), 2 * MOST_EVENT_PAGES);
     }
 
     #[tokio::test]
