@@ -340,7 +340,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use comeback_operate::dead::samples::{event, malformed};
+    use comeback_operate::dead::testing::{event, malformed};
 
     use crate::tests::{Setting, locally, snapshot_of};
 

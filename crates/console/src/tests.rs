@@ -16,7 +16,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_operate::dead::samples::{Dead, DeadLetter};
+use comeback_operate::dead::testing::{Dead, DeadLetter};
 use comeback_operate::dead::{self, Filter, Snapshot};
 use comeback_operate::{Address, Interrupt, Which};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -125,7 +125,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::change::{Change, Performed, perform, result_layout};
     use crate::dead::pace::Pace;
-    use crate::dead::samples::{Dead, event};
+    use crate::dead::testing::{Dead, event};
     use crate::dead::{Chosen, Discard, Filter, Import, Redrive};
     use crate::interrupt::Interrupt;
     use crate::layout::Block;

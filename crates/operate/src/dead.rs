@@ -18,11 +18,11 @@ pub mod plan;
 pub mod received;
 pub mod redrive;
 pub mod rules;
-#[cfg(any(test, feature = "simulated"))]
-pub mod samples;
 pub mod scan;
 pub mod show;
 pub mod snapshot;
+#[cfg(any(test, feature = "simulated"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -16,7 +16,7 @@ mod probe;
 mod queues;
 mod rights;
 #[cfg(test)]
-mod sample;
+mod tests;
 
 use crate::doctor::checks::{PROBE, selected};
 use crate::doctor::diagnosis::{Diagnosis, Examination};
@@ -75,67 +75,4 @@ fn all_read_sqs(named: &[FunctionName], consumers: &[Consumer]) -> bool {
 fn heading(facts: &Facts) -> String {
     let of_stack = facts.deployment.stack.iter().map(|stack| format!(" of stack {stack}"));
     format!("{}{}", facts.deployment.handler, of_stack.collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use comeback_engine::Timestamp;
-    use serde_json::json;
-
-    use super::*;
-    use crate::aws::simulated::{Sample, SimulatedAws};
-    use crate::doctor::judgement::CheckOutcome;
-    use crate::operator::Which;
-
-    fn attached() -> SimulatedAws {
-        Sample { is_attached: true, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build()
-    }
-
-    async fn examined(aws: &SimulatedAws, examination: &Examination) -> Diagnosis {
-        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
-        doctor(&operator, examination).await.unwrap()
-    }
-
-    fn problems(diagnosis: &Diagnosis) -> Vec<&str> {
-        let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > CheckOutcome::Ok);
-        problems.map(|finding| finding.check.id).collect()
-    }
-
-    #[tokio::test]
-    async fn sample_is_healthy_until_something_breaks() {
-        let aws = attached();
-        let strict = Examination { is_strict: true, ..Examination::default() };
-        let diagnosis = examined(&aws, &strict).await;
-        assert_eq!((problems(&diagnosis), diagnosis.healthy), (vec![], true));
-        aws.state().mappings[0].state = "Disabled".into();
-        aws.function_named(Sample::ORDERS).recursion_allowed = false;
-        let diagnosis = examined(&aws, &strict).await;
-        assert_eq!((problems(&diagnosis), diagnosis.healthy), (vec!["CB001", "CB107"], false));
-        let value = serde_json::to_value(&diagnosis).unwrap();
-        assert_eq!(value["healthy"], json!(false));
-        assert_eq!(value["checks"][0]["id"], json!("CB001"));
-        let fix =
-            "aws lambda update-event-source-mapping --uuid 6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10 --enabled";
-        assert_eq!(value["checks"][0]["fix"], json!(fix));
-    }
-
-    #[tokio::test]
-    async fn denied_facts_are_warnings() {
-        let aws = attached();
-        aws.deny("iam:SimulatePrincipalPolicy");
-        let diagnosis = examined(&aws, &Examination::default()).await;
-        let expected = ["CB030", "CB031", "CB032", "CB033", "CB034", "CB105", "CB109"];
-        assert_eq!((problems(&diagnosis), diagnosis.healthy), (expected.to_vec(), true));
-    }
-
-    #[test]
-    fn only_functions_that_read_sqs_need_no_deployment() {
-        let consumers = [sample::consumer()];
-        let named = |names: &[&str]| {
-            let names: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
-            all_read_sqs(&names, &consumers)
-        };
-        assert_eq!(["orders", "orders:live", &consumers[0].arn].map(|it| named(&[it])), [true; 3]);
-        assert_eq!([named(&[]), named(&["orders", "invoices"])], [false; 2]);
-    }
 }

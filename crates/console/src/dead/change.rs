@@ -264,7 +264,7 @@ struct PlanPage {
 #[cfg(test)]
 mod tests {
     use comeback_operate::dead::Filter;
-    use comeback_operate::dead::samples::{event, malformed};
+    use comeback_operate::dead::testing::{event, malformed};
 
     use super::*;
     use crate::tests::snapshot_of;

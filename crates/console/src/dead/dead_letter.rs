@@ -124,7 +124,7 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use comeback_operate::dead::samples::event;
+    use comeback_operate::dead::testing::event;
 
     use crate::tests::{Setting, locally, snapshot_of};
 

@@ -93,7 +93,7 @@ async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
 #[cfg(test)]
 mod tests {
     use axum::http::StatusCode;
-    use comeback_operate::dead::samples::{Dead, event};
+    use comeback_operate::dead::testing::{Dead, event};
     use comeback_operate::dead::{Filter, scan};
 
     use super::*;

@@ -7,7 +7,7 @@ use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive};
 use comeback_operate::clock::now;
 use comeback_operate::dead::Selection;
-use comeback_operate::dead::samples::{ORDERS, event};
+use comeback_operate::dead::testing::{ORDERS, event};
 use serde_json::json;
 
 use super::denied::{console, denied, sample, text};

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive};
-use comeback_operate::dead::samples::{ORDERS, event};
+use comeback_operate::dead::testing::{ORDERS, event};
 use serde_json::json;
 
 use crate::console::Console;

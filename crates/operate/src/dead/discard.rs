@@ -146,7 +146,7 @@ mod tests {
     use crate::aws::simulated::Fault;
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
-    use crate::dead::samples::{Dead, event, unknown};
+    use crate::dead::testing::{Dead, event, unknown};
 
     fn discard(export: &Path) -> Discard {
         let export = export.to_owned();

@@ -334,8 +334,8 @@ pub(super) mod tests {
     use super::*;
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
-    use crate::dead::samples::{Dead, event};
     use crate::dead::snapshot::scan;
+    use crate::dead::testing::{Dead, event};
 
     fn attribute() -> impl Strategy<Value = MessageAttribute> {
         let text = ("(String|Number)(\\.[a-z]{1,5})?", "\\PC{1,20}")

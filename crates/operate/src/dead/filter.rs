@@ -203,7 +203,7 @@ fn parsed<'j, T: Deserialize<'j>>(json: &'j RawValue) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead::samples::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
+    use crate::dead::testing::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
 
     /// Returns true if the filter matches an hour-old dead-letter with seven retries and a `TimeoutException`.
     fn takes(filter: Filter) -> bool {

@@ -320,7 +320,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::dead::file::NewFile;
     use crate::dead::file::tests::LINE;
-    use crate::dead::samples::Dead;
+    use crate::dead::testing::Dead;
 
     struct Setting {
         folder: tempfile::TempDir,

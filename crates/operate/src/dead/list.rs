@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
     use crate::change::tests::plain;
-    use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
+    use crate::dead::testing::{Dead, DeadLetter, event, malformed, record, unknown};
 
     #[tokio::test]
     async fn dead_letters_are_counted_by_group_and_given_back() {

@@ -306,7 +306,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::change::{Change as _, Plan as _};
     use crate::dead::redrive::Redrive;
-    use crate::dead::samples::{Dead, event, malformed};
+    use crate::dead::testing::{Dead, event, malformed};
     use crate::shown::tests::HOSTILE;
 
     #[tokio::test]

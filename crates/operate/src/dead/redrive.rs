@@ -228,8 +228,8 @@ mod tests {
     use crate::aws::simulated::Fault;
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
-    use crate::dead::samples::{Dead, DeadLetter, ORDERS, event, malformed, unknown};
     use crate::dead::snapshot::{Selection, scan};
+    use crate::dead::testing::{Dead, DeadLetter, ORDERS, event, malformed, unknown};
 
     fn with(dead_letters: usize) -> Dead {
         Dead::with((0..dead_letters).map(|_| event("Timeout")))

@@ -130,7 +130,7 @@ mod tests {
     use comeback_engine::FailedEvent;
 
     use super::*;
-    use crate::dead::samples::{ORDERS, deployment, event, received, record};
+    use crate::dead::testing::{ORDERS, deployment, event, received, record};
 
     #[test]
     fn retargeted_dead_letter_names_the_new_function() {

@@ -335,7 +335,7 @@ impl<'a> Scan<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead::samples::{Dead, NOW, event};
+    use crate::dead::testing::{Dead, NOW, event};
 
     #[tokio::test]
     async fn reading_stops_at_the_limit_of_hidden_dead_letters() {

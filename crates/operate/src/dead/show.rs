@@ -162,8 +162,8 @@ mod tests {
     use super::*;
     use crate::aws::{AttributeValue, MessageAttribute};
     use crate::change::tests::plain;
-    use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::ScanEnd;
+    use crate::dead::testing::{Dead, event, malformed, received, unknown};
 
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]

@@ -316,7 +316,7 @@ fn beginning(text: &str, most: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead::samples::{Dead, DeadLetter, event, malformed, unknown};
+    use crate::dead::testing::{Dead, DeadLetter, event, malformed, unknown};
 
     async fn scanned(dead: &Dead, filter: Filter) -> Snapshot {
         scan(&dead.operator(), filter).await.unwrap()

@@ -18,8 +18,8 @@ use crate::dead::import::Import;
 use crate::dead::pace::Pace;
 use crate::dead::plan::Chosen;
 use crate::dead::redrive::Redrive;
-use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
+use crate::dead::testing::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::deployment::queue::HIDDEN_FOR;
 
 /// The number of random histories, each with its own dead-letters, filter, pace, faults and kills.

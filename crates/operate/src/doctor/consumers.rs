@@ -145,7 +145,7 @@ mod tests {
     use crate::deployment::queue::Queue;
     use crate::doctor::facts::queues::{QueueSettings, Redrive};
     use crate::doctor::judgement::CheckOutcome;
-    use crate::doctor::sample::{assert_found, consumer};
+    use crate::doctor::tests::{assert_found, consumer};
     use crate::failure::Failure;
 
     use super::*;

@@ -148,7 +148,7 @@ mod tests {
     use crate::doctor::checks::selected;
     use crate::doctor::findings::findings;
     use crate::doctor::heading;
-    use crate::doctor::sample::healthy;
+    use crate::doctor::tests::healthy;
 
     #[test]
     fn last_line_names_what_is_broken() {

@@ -173,7 +173,7 @@ impl Facts {
 mod tests {
     use super::*;
     use crate::aws::InvokeSettings;
-    use crate::doctor::sample::{consumer, healthy};
+    use crate::doctor::tests::{consumer, healthy};
 
     #[test]
     fn a_consumer_is_left_out_unless_it_is_attached_or_listed() {

@@ -110,7 +110,7 @@ mod tests {
     use crate::aws::Verdict;
     use crate::deployment::DeploymentName;
     use crate::doctor::checks::{CHECKS, selected};
-    use crate::doctor::sample::{self, assert_found, healthy};
+    use crate::doctor::tests::{assert_found, consumer, healthy};
     use crate::failure::Failure;
 
     use super::*;
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_function_that_reads_sqs_has_checks_of_its_own() {
-        let consumers = [sample::consumer()];
+        let consumers = [consumer()];
         let found = findings(None, &[], &consumers, CHECKS);
         let numbers = ["CB301", "CB302", "CB303", "CB304", "CB305", "CB306"];
         assert_eq!(ids(&found, |outcome| outcome == CheckOutcome::Ok), numbers);

@@ -212,7 +212,7 @@ pub(crate) fn read_errors(facts: &Facts) -> Text {
 mod tests {
     use super::*;
     use crate::doctor::queues::receives;
-    use crate::doctor::sample::healthy;
+    use crate::doctor::tests::healthy;
     use crate::failure::Failure;
 
     fn setting(facts: &Facts, name: &str, value: &str) -> String {

@@ -308,7 +308,7 @@ fn is_name(c: char) -> bool {
 mod tests {
     use crate::aws::InvokeSettings;
     use crate::deployment::DeploymentName;
-    use crate::doctor::sample::{assert_found, healthy};
+    use crate::doctor::tests::{assert_found, healthy};
     use crate::failure::Failure;
     use crate::metrics::Dropped;
 

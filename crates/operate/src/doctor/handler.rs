@@ -342,7 +342,7 @@ mod tests {
     use crate::doctor::facts::UnreadablePauses;
     use crate::doctor::facts::log::{LoggedError, LoggedErrors};
     use crate::doctor::judgement::CheckOutcome;
-    use crate::doctor::sample::{assert_found, healthy, pause};
+    use crate::doctor::tests::{assert_found, healthy, pause};
     use crate::failure::Failure;
 
     use super::*;

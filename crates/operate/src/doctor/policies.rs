@@ -47,7 +47,7 @@ fn patterns<'e>(entries: impl IntoIterator<Item = &'e PolicyEntry>) -> String {
 #[cfg(test)]
 mod tests {
     use crate::doctor::judgement::CheckOutcome;
-    use crate::doctor::sample::{assert_found, healthy};
+    use crate::doctor::tests::{assert_found, healthy};
     use crate::failure::Failure;
 
     use super::*;

@@ -132,7 +132,7 @@ mod tests {
     use comeback_engine::{DueBy, Timestamp};
 
     use crate::doctor::judgement::CheckOutcome;
-    use crate::doctor::sample::healthy;
+    use crate::doctor::tests::healthy;
 
     use super::*;
 

@@ -294,7 +294,7 @@ pub(crate) fn largest_message(facts: &Facts) -> Judged {
 #[cfg(test)]
 mod tests {
     use crate::doctor::facts::queues::{QueueSettings, Redrive};
-    use crate::doctor::sample::{assert_found, healthy};
+    use crate::doctor::tests::{assert_found, healthy};
 
     use super::*;
     use crate::deployment::queue::Queue;

@@ -189,7 +189,7 @@ mod tests {
     use crate::deployment::queue::CustomerKey;
     use crate::deployment::queue::Queue;
     use crate::doctor::judgement::CheckOutcome;
-    use crate::doctor::sample::{assert_found, healthy, right};
+    use crate::doctor::tests::{assert_found, healthy, right};
     use crate::failure::Failure;
 
     use super::*;

@@ -129,7 +129,7 @@ fn qualifiers(
 
 #[cfg(test)]
 mod tests {
-    use crate::doctor::sample::healthy;
+    use crate::doctor::tests::healthy;
 
     use super::*;
 

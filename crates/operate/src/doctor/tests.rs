@@ -1,23 +1,28 @@
-//! Facts about a healthy deployment, for tests of the checks.
+//! Tests of the doctor, and facts about a healthy deployment for the tests of each check.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
+use serde_json::json;
 
 use crate::alarms::{Alarm, Watched};
 use crate::attach::attachment::{Attachment, ListOwner};
+use crate::aws::simulated::{Sample, SimulatedAws};
 use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, Verdict};
 use crate::deployment::Deployment;
 use crate::deployment::queue::Queue;
+use crate::doctor::diagnosis::{Diagnosis, Examination};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
 use crate::doctor::facts::functions::CheckedFunction;
 use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::{QueueSettings, Redrive};
 use crate::doctor::judgement::{CheckOutcome, Judged};
-use crate::function::Target;
+use crate::doctor::{all_read_sqs, doctor};
+use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
+use crate::operator::{Operator, Which};
 use crate::rights::{Right, Rights};
 
 const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";
@@ -161,4 +166,55 @@ fn orders() -> CheckedFunction {
         gone: Vec::new(),
         dropped: Ok(Dropped::default()),
     }
+}
+
+fn attached() -> SimulatedAws {
+    Sample { is_attached: true, ..Sample::new(Timestamp::from_secs(1_700_000_000)) }.build()
+}
+
+async fn examined(aws: &SimulatedAws, examination: &Examination) -> Diagnosis {
+    let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+    doctor(&operator, examination).await.unwrap()
+}
+
+fn problems(diagnosis: &Diagnosis) -> Vec<&str> {
+    let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > CheckOutcome::Ok);
+    problems.map(|finding| finding.check.id).collect()
+}
+
+#[tokio::test]
+async fn sample_is_healthy_until_something_breaks() {
+    let aws = attached();
+    let strict = Examination { is_strict: true, ..Examination::default() };
+    let diagnosis = examined(&aws, &strict).await;
+    assert_eq!((problems(&diagnosis), diagnosis.healthy), (vec![], true));
+    aws.state().mappings[0].state = "Disabled".into();
+    aws.function_named(Sample::ORDERS).recursion_allowed = false;
+    let diagnosis = examined(&aws, &strict).await;
+    assert_eq!((problems(&diagnosis), diagnosis.healthy), (vec!["CB001", "CB107"], false));
+    let value = serde_json::to_value(&diagnosis).unwrap();
+    assert_eq!(value["healthy"], json!(false));
+    assert_eq!(value["checks"][0]["id"], json!("CB001"));
+    let fix = "aws lambda update-event-source-mapping --uuid 6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10 --enabled";
+    assert_eq!(value["checks"][0]["fix"], json!(fix));
+}
+
+#[tokio::test]
+async fn denied_facts_are_warnings() {
+    let aws = attached();
+    aws.deny("iam:SimulatePrincipalPolicy");
+    let diagnosis = examined(&aws, &Examination::default()).await;
+    let expected = ["CB030", "CB031", "CB032", "CB033", "CB034", "CB105", "CB109"];
+    assert_eq!((problems(&diagnosis), diagnosis.healthy), (expected.to_vec(), true));
+}
+
+#[test]
+fn only_functions_that_read_sqs_need_no_deployment() {
+    let consumers = [consumer()];
+    let named = |names: &[&str]| {
+        let names: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
+        all_read_sqs(&names, &consumers)
+    };
+    assert_eq!(["orders", "orders:live", &consumers[0].arn].map(|it| named(&[it])), [true; 3]);
+    assert_eq!([named(&[]), named(&["orders", "invoices"])], [false; 2]);
 }
