@@ -5,7 +5,7 @@ use std::rc::Rc;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
-use comeback_engine::{Timestamp, WaitsFor, What};
+use comeback_engine::{Timestamp, What};
 use comeback_operate::durations::{self, short};
 use comeback_operate::function::{command_name, shown_name};
 use comeback_operate::trace::Trace;
@@ -94,23 +94,18 @@ fn headline(trace: &Trace) -> String {
         StoryEnd::DeadLettered => "Dead-lettered".into(),
         StoryEnd::Invoked { .. } if is_over(trace) => format!("Probably succeeded: retry {retry}"),
         StoryEnd::Invoked { .. } => format!("Retry {retry} was invoked"),
-        StoryEnd::Waits(_) if trace.not_allowed.is_some() => "Not on the allow-list".into(),
-        StoryEnd::Waits(_) if is_held(trace) => format!("Held by a pause: retry {retry}"),
-        StoryEnd::Waits(WaitsFor::Due { due, .. }) if *due > trace.now => {
+        _ if trace.not_allowed.is_some() => "Not on the allow-list".into(),
+        _ if is_held(trace) => format!("Held by a pause: retry {retry}"),
+        StoryEnd::Waiting { due } if *due > trace.now => {
             format!("Waiting: retry {retry} in {}", short(due.since(trace.now).as_secs_f64().ceil()))
         }
-        StoryEnd::Waits(WaitsFor::Due { .. }) => format!("Due: retry {retry}"),
-        StoryEnd::Waits(_) => format!("Waiting: retry {retry}"),
+        StoryEnd::Waiting { .. } => format!("Due: retry {retry}"),
+        StoryEnd::Held | StoryEnd::Kept => format!("Waiting: retry {retry}"),
     }
 }
 
 fn is_held(trace: &Trace) -> bool {
-    let due = match &trace.story.end {
-        StoryEnd::Waits(WaitsFor::Due { due, .. }) => Some(*due),
-        StoryEnd::Waits(_) => None,
-        StoryEnd::DeadLettered | StoryEnd::Invoked { .. } => return false,
-    };
-    trace.pause.is_some_and(|pause| pause.holds(due))
+    trace.pause.is_some_and(|pause| pause.holds(trace.story.end.due()))
 }
 
 /// The function's log lines from the last failed attempt, if the trace contains its invocation.
@@ -139,7 +134,10 @@ fn facts(trace: &Trace) -> Vec<Fact> {
 
 /// Paths of the plans to retry and to cancel a waiting event. The first is `None` if a pause holds the event.
 fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
-    let Story { key, target, end: StoryEnd::Waits(_), .. } = &trace.story else { return None };
+    let Story { key, target, end, .. } = &trace.story;
+    if !end.is_waiting() {
+        return None;
+    }
     let name = command_name(target, &trace.deployment.handler_arn);
     let fields = format!("plan=yes&function={}&key={}", encoded(&name), encoded(key));
     let retry = (!is_held(trace)).then(|| format!("/retry?{fields}"));
@@ -153,13 +151,7 @@ fn last_error(step: &Step) -> Option<Text> {
 
 /// Returns true if the event was dead-lettered or has probably succeeded.
 fn is_over(trace: &Trace) -> bool {
-    match &trace.story.end {
-        StoryEnd::DeadLettered => true,
-        StoryEnd::Invoked { request_id, .. } => {
-            trace.invocation(request_id.as_deref()).is_some_and(|invocation| invocation.report.is_success())
-        }
-        StoryEnd::Waits(_) => false,
-    }
+    is_dead(trace) || trace.last_report().is_some_and(Report::is_success)
 }
 
 fn chart(trace: &Trace) -> Option<Chart> {
@@ -178,7 +170,7 @@ fn chart(trace: &Trace) -> Option<Chart> {
     let rest = rest(trace).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
     moments.extend(rest);
     let waits = story.steps.iter().filter(|step| is_wait(step)).count();
-    let is_future = matches!(story.end, StoryEnd::Waits(WaitsFor::Due { due, .. }) if due > *now);
+    let is_future = story.end.due().is_some_and(|due| due > *now);
     Some(Chart {
         id: "life",
         heading: "Timeline, logarithmic".into(),
@@ -219,13 +211,12 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {
-        StoryEnd::Waits(WaitsFor::Due { due, .. }) => Some(((*due).max(now), Mark::Other)),
-        StoryEnd::Waits(_) => Some((now, Mark::Other)),
-        StoryEnd::DeadLettered => None,
-        StoryEnd::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
-            report @ Report::Seen { at, .. } if report.is_success() => Some((*at, Mark::Succeeded)),
-            Report::Seen { at, .. } => Some((*at, Mark::Failed)),
-            Report::NotSeen | Report::Unread { .. } => None,
-        },
+        StoryEnd::Waiting { due } => Some(((*due).max(now), Mark::Other)),
+        StoryEnd::Held | StoryEnd::Kept => Some((now, Mark::Other)),
+        StoryEnd::DeadLettered | StoryEnd::Invoked { .. } => {
+            let report = trace.last_report()?;
+            let Report::Seen { at, .. } = report else { return None };
+            Some((*at, if report.is_success() { Mark::Succeeded } else { Mark::Failed }))
+        }
     }
 }

@@ -301,6 +301,14 @@ impl What {
         }
     }
 
+    /// The request id of the new invocation; `None` if there is none, or if Lambda's response had no id.
+    pub fn invoke_request_id(&self) -> Option<&str> {
+        match self {
+            Self::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The failed call that this outcome reports; `None` if no call failed.
     pub const fn failure(&self) -> Option<&CallFailure> {
         match self {

@@ -1,6 +1,6 @@
 //! Searches CloudWatch Logs, and reads the handler's lines about messages.
 
-use comeback_engine::{LogLine, Timestamp, What};
+use comeback_engine::{LogLine, Timestamp};
 
 use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
@@ -60,10 +60,7 @@ pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
 pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
-    let invoked = match &line.what {
-        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
-        _ => None,
-    };
+    let invoked = line.what.invoke_request_id();
     let ids = [Some(&*line.message_id), event.map(|event| &*event.key), failed, invoked];
     ids.contains(&Some(id))
 }

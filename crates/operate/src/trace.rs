@@ -21,7 +21,7 @@ use crate::pauses::noticed_within;
 use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text};
-use crate::trace::logs::{Invocation, Logs};
+use crate::trace::logs::{Invocation, Logs, Report};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{Happened, Step, Story, StoryEnd};
 
@@ -109,7 +109,7 @@ impl Trace {
         let last_failure = last_failure.and_then(Step::request_id).map(ToOwned::to_owned);
         let last_retry = match &story.end {
             StoryEnd::Invoked { request_id, .. } => request_id.clone(),
-            StoryEnd::Waits(_) | StoryEnd::DeadLettered => None,
+            _ => None,
         };
         // The request ids to look up, and whether to read all lines of each invocation.
         let asked: Vec<(String, bool)> = match options.lines {
@@ -125,7 +125,7 @@ impl Trace {
             let target = story.targets.get(&request_id).unwrap_or(&story.target);
             invocations.push(logs.invocation(target, &request_id, all_lines).await?);
         }
-        let waits = matches!(story.end, StoryEnd::Waits(_));
+        let waits = story.end.is_waiting();
         let pause = match waits {
             true => read_pauses(account, deployment).await.map(|pauses| {
                 let noticed = noticed_within(deployment).unwrap_or_default();
@@ -144,6 +144,12 @@ impl Trace {
     /// The invocation with this request id, or `None` if its log was not read.
     pub fn invocation(&self, request_id: Option<&str>) -> Option<&Invocation> {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
+    }
+
+    /// Lambda's report on the last retry, or `None` if the event did not end with a retry, or its log was not read.
+    pub fn last_report(&self) -> Option<&Report> {
+        let StoryEnd::Invoked { request_id, .. } = &self.story.end else { return None };
+        Some(&self.invocation(request_id.as_deref())?.report)
     }
 
     /// The steps in the event's history, described in words.
@@ -200,7 +206,6 @@ impl Answer for Trace {
 pub(crate) mod tests {
     use std::collections::BTreeMap;
 
-    use comeback_engine::{DueBy, WaitsFor};
     use serde_json::{Value, json};
 
     use super::*;
@@ -214,7 +219,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn due(second: u64) -> StoryEnd {
-        StoryEnd::Waits(WaitsFor::Due { due: at(second), by: DueBy::Policy })
+        StoryEnd::Waiting { due: at(second) }
     }
 
     pub(crate) fn holds() -> Value {

@@ -8,7 +8,6 @@ use crate::text;
 use crate::trace::logs::{Logs, Report};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{Story, StoryEnd};
-use comeback_engine::WaitsFor;
 use serde_json::Value;
 
 use crate::account::Account;
@@ -103,7 +102,7 @@ fn not_ended(
 ) -> Judgement {
     let (found, name, word) = match last {
         None => ("its failure has not reached the handler", CommandName::Doctor, function),
-        Some(StoryEnd::Waits(WaitsFor::Resume)) => {
+        Some(StoryEnd::Held) => {
             ("it is held, because its function is paused", CommandName::Pause, "--list")
         }
         Some(StoryEnd::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
@@ -129,7 +128,7 @@ async fn example(account: &Account, deployment: &Deployment) -> Result<String, F
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::{DueBy, Timestamp};
+    use comeback_engine::Timestamp;
 
     use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::tests::healthy;
@@ -164,12 +163,8 @@ mod tests {
                 "93 s after the event was sent, its failure has not reached the handler",
                 "comeback doctor example",
             ),
-            (
-                Some(StoryEnd::Waits(WaitsFor::Due { due: at, by: DueBy::Policy })),
-                "it has not been retried",
-                "comeback trace k-1",
-            ),
-            (Some(StoryEnd::Waits(WaitsFor::Resume)), "its function is paused", "comeback pause --list"),
+            (Some(StoryEnd::Waiting { due: at }), "it has not been retried", "comeback trace k-1"),
+            (Some(StoryEnd::Held), "its function is paused", "comeback pause --list"),
             (Some(invoked), "its success is not in the log", "comeback trace k-1"),
         ] {
             let judgement = not_ended(&deployment, "example", "k-1", waited, last.as_ref());

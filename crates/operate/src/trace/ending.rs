@@ -1,6 +1,6 @@
 //! The last sentence of `comeback trace`, which claims no more than the logs show.
 
-use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
+use comeback_engine::{HOLD, Timestamp, What};
 
 use crate::command::CommandName;
 use crate::deployment::Unlisted;
@@ -19,17 +19,14 @@ impl Trace {
             return text;
         }
         match &self.story.end {
-            StoryEnd::Waits(WaitsFor::Due { due, .. }) if *due > self.now => {
+            StoryEnd::Waiting { due } if *due > self.now => {
                 text!["Waiting. The next retry is due in ", self.until(*due), "."]
             }
-            StoryEnd::Waits(WaitsFor::Due { due, .. }) => self.overdue("The", *due),
-            StoryEnd::Waits(WaitsFor::Resume) => text!["Its function is paused. ", self.who_paused()],
-            StoryEnd::Waits(WaitsFor::NextTry { .. }) => "It is kept; the handler will try again.".into(),
+            StoryEnd::Waiting { due } => self.overdue("The", *due),
+            StoryEnd::Held => text!["Its function is paused. ", self.who_paused()],
+            StoryEnd::Kept => "It is kept; the handler will try again.".into(),
             StoryEnd::DeadLettered => self.dead_lettered(),
-            StoryEnd::Invoked { request_id, at } => {
-                let report = self.invocation(request_id.as_deref()).map(|invocation| &invocation.report);
-                self.after_retry(*at, report)
-            }
+            StoryEnd::Invoked { at, .. } => self.after_retry(*at),
         }
     }
 
@@ -58,13 +55,12 @@ impl Trace {
     /// retried.
     fn by_pauses(&self) -> Option<Text> {
         let end = &self.story.end;
-        let due = if let StoryEnd::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
         match self.pause? {
-            pause @ InForce::Paused { until } if pause.holds(due) => {
+            pause @ InForce::Paused { until } if pause.holds(end.due()) => {
                 let until = until.map(|until| text![" until ", until]).unwrap_or_default();
                 Some(text!["Its function is paused", until, ". ", self.who_paused()])
             }
-            InForce::NotPaused { back_by } if *end == StoryEnd::Waits(WaitsFor::Resume) => {
+            InForce::NotPaused { back_by } if *end == StoryEnd::Held => {
                 let back_by = back_by.unwrap_or_else(|| self.now.saturating_add(HOLD));
                 let resumed = "Its function was resumed";
                 if back_by >= self.now {
@@ -82,7 +78,7 @@ impl Trace {
         let dead_lettered =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
         let fate = match (self.not_allowed?, &self.story.end) {
-            (Unlisted::DeadLettered, StoryEnd::Waits(WaitsFor::Due { due, .. })) if *due > self.now => {
+            (Unlisted::DeadLettered, StoryEnd::Waiting { due }) if *due > self.now => {
                 format!("{dead_lettered} within {}.", self.until(*due))
             }
             (Unlisted::DeadLettered, _) => format!("{dead_lettered} when the handler next receives it."),
@@ -104,7 +100,7 @@ impl Trace {
 
     /// Returns the last sentence of a trace, for an event that has not failed again since its last retry. Only
     /// Lambda's report on the invocation shows a success.
-    fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
+    fn after_retry(&self, at: Timestamp) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
             _ => None,
@@ -118,7 +114,7 @@ impl Trace {
                 format!("{retry} was invoked {ago} ago, and no failure followed. {why}"),
             )
         };
-        match report {
+        match self.last_report() {
             Some(Report::Seen { at: end, status: Some(status) }) if status != "success" => {
                 let status =
                     format!(" with status {status}, and its failure has not reached the handler yet.");
@@ -174,7 +170,7 @@ mod tests {
             let trace = Trace { pause: Some(pause), ..trace(&[(0, holds())], end, vec![]) };
             ending(trace, 10)
         };
-        let (held, kept) = (StoryEnd::Waits(WaitsFor::Resume), kept());
+        let (held, kept) = (StoryEnd::Held, StoryEnd::Kept);
         let paused = |until: Option<u64>| InForce::Paused { until: until.map(at) };
         let not_paused = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
         let listed = "`comeback pause --list --stack shop` shows who paused it, and why.";
@@ -191,10 +187,6 @@ mod tests {
         assert!(last(held, not_paused(Some(5))).starts_with(late));
     }
 
-    fn kept() -> StoryEnd {
-        StoryEnd::Waits(WaitsFor::NextTry { cause: comeback_engine::Cause::Refused, at: None })
-    }
-
     #[test]
     fn unlisted_event_is_not_promised_a_retry() {
         let said = |unlisted, end| {
@@ -203,7 +195,7 @@ mod tests {
             (trace.not_allowed, trace.pause) = (unlisted, Some(InForce::Paused { until: None }));
             ending(trace, 10)
         };
-        let held = StoryEnd::Waits(WaitsFor::Resume);
+        let held = StoryEnd::Held;
         let not_allowed =
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
         let attach = "To retry it: `comeback attach orders --stack shop` (if the function moved to another \
@@ -232,10 +224,10 @@ mod tests {
             ),
             (
                 holds(),
-                StoryEnd::Waits(WaitsFor::Resume),
+                StoryEnd::Held,
                 "Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.",
             ),
-            (holds(), kept(), "It is kept; the handler will try again."),
+            (holds(), StoryEnd::Kept, "It is kept; the handler will try again."),
             (
                 dead_letters(),
                 StoryEnd::DeadLettered,

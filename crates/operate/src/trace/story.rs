@@ -66,10 +66,18 @@ pub enum Happened {
 }
 
 /// The state after an event's latest failure, derived from all the log lines about the event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
 pub enum StoryEnd {
-    /// The event is waiting for a retry.
-    Waits(WaitsFor),
+    /// The event is waiting for its retry to become due.
+    Waiting {
+        /// The time when the retry is due.
+        due: Timestamp,
+    },
+    /// The event is waiting for the end of its function's pause.
+    Held,
+    /// The event is waiting for the handler's next attempt, because a call failed or the handler could not decide yet.
+    Kept,
     /// The event was retried, and the handler has logged nothing about it since. A success leaves no line in the
     /// handler's log.
     Invoked {
@@ -93,7 +101,7 @@ impl Story {
         // target.
         let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
         let targets = targets.flat_map(|(event, what)| {
-            let ids = event.request_id.as_deref().into_iter().chain(invoked(what));
+            let ids = event.request_id.as_deref().into_iter().chain(what.invoke_request_id());
             ids.map(|id| (id.to_owned(), event.target.to_string()))
         });
         let targets = targets.collect();
@@ -109,14 +117,6 @@ impl Story {
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
         self.steps.iter().filter_map(Step::request_id).filter(move |id| seen.insert(*id))
-    }
-}
-
-/// The request id of the invocation that a log line reports, if any.
-fn invoked(what: &What) -> Option<&str> {
-    match what {
-        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
-        _ => None,
     }
 }
 
@@ -174,7 +174,7 @@ impl Step {
         match &self.happened {
             Happened::Failed => self.event.request_id.as_deref(),
             Happened::Redriven => None,
-            Happened::Logged(what) => invoked(what),
+            Happened::Logged(what) => what.invoke_request_id(),
         }
     }
 
@@ -255,33 +255,20 @@ pub(super) const fn cause(what: &What) -> Option<Cause> {
     }
 }
 
-impl Serialize for StoryEnd {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let end = match self {
-            Self::Waits(WaitsFor::Due { .. }) => "waiting",
-            Self::Waits(WaitsFor::Resume) => "held",
-            Self::Waits(WaitsFor::NextTry { .. }) => "kept",
-            Self::Invoked { .. } => "invoked",
-            Self::DeadLettered => "dead_lettered",
-        };
-        map.serialize_entry("end", end)?;
-        match self {
-            Self::Waits(WaitsFor::Due { due, .. }) => map.serialize_entry("due", due)?,
-            Self::Invoked { request_id, at } => {
-                map.serialize_entry("request_id", request_id)?;
-                map.serialize_entry("at", at)?;
-            }
-            _ => {}
-        }
-        map.end()
-    }
-}
-
 impl StoryEnd {
+    /// Returns true if the event is still waiting.
+    pub const fn is_waiting(&self) -> bool {
+        matches!(self, Self::Waiting { .. } | Self::Held | Self::Kept)
+    }
+
+    /// The time when the next retry is due, or `None` if it is unknown or the event is not waiting.
+    pub const fn due(&self) -> Option<Timestamp> {
+        if let Self::Waiting { due } = self { Some(*due) } else { None }
+    }
+
     /// The state after the event's latest failure, or `None` if no line is about an event.
     fn of(lines: &[LogLine<'_>]) -> Option<Self> {
-        let mut log = LogFold::new(RandomState::new());
+        let mut log = LogFold::<RandomState>::default();
         lines.iter().for_each(|line| log.take(line));
         let number = |event: &LoggedEvent<'_>| (event.first_failure, event.retry);
         let latest = lines.iter().filter_map(|line| line.event.as_ref()).map(number).max()?;
@@ -292,7 +279,11 @@ impl StoryEnd {
             MessageState::Settled => None,
         });
         if let Some(message) = waiting.max_by_key(|message| message.at) {
-            return Some(Self::Waits(message.waits_for));
+            return Some(match message.waits_for {
+                WaitsFor::Due { due, .. } => Self::Waiting { due },
+                WaitsFor::Resume => Self::Held,
+                WaitsFor::NextTry { .. } => Self::Kept,
+            });
         }
         let settling = about.rev().find(|line| line.what.settles())?;
         Some(match &settling.what {
@@ -312,7 +303,6 @@ mod tests {
     use super::*;
     use crate::log::test_line;
     use crate::trace::sentence::sentence;
-    use comeback_engine::DueBy;
 
     /// A log line about event `k-1`, written at time `second`.
     fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
@@ -358,10 +348,7 @@ mod tests {
     fn an_event_fails_waits_and_is_invoked() {
         let story = story(vec![invokes(13, 1, 12), defers(10, 1, 12), defers(20, 2, 30)]);
         assert_eq!(steps(&story), ["failed", "waits", "invoked", "failed", "waits"]);
-        assert_eq!(
-            story.end,
-            StoryEnd::Waits(WaitsFor::Due { due: Timestamp::from_secs(30), by: DueBy::Policy })
-        );
+        assert_eq!(story.end, StoryEnd::Waiting { due: Timestamp::from_secs(30) });
         assert_eq!(story.request_ids().collect::<Vec<_>>(), ["r-0", "r-1"]);
         let failed = json(&story.steps[3]);
         assert_eq!((&failed["attempt"], &failed["error_type"]), (&1.into(), &"TargetDown".into()));
@@ -445,7 +432,7 @@ mod tests {
         let held = story(vec![defers(10, 1, 12), hold(12), hold(1_356), hold(2_700)]);
         assert_eq!(steps(&held), ["failed", "waits", "held"]);
         assert_eq!(json(&held.steps[2])["last"], "1970-01-01T00:45:00.000Z");
-        assert_eq!(held.end, StoryEnd::Waits(WaitsFor::Resume));
+        assert_eq!(held.end, StoryEnd::Held);
     }
 
     #[test]
@@ -456,7 +443,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&kept.end).unwrap(), json!({"end": "kept"}));
         // The event has not ended if its dead-letter could not be sent.
         let unsent = json!({"action": "keep", "cause": "dead_letter_not_sent", "reason": "max_retries", "problem": "denied"});
-        assert!(matches!(story(vec![line(12, 1, unsent)]).end, StoryEnd::Waits(WaitsFor::NextTry { .. })));
+        assert_eq!(story(vec![line(12, 1, unsent)]).end, StoryEnd::Kept);
     }
 
     #[test]
