@@ -254,7 +254,7 @@ impl Performer {
 /// Returns the names of the functions that are on the allow-list or have waiting events. The set is empty before the
 /// first read of the handler's log.
 async fn functions(console: &Console) -> BTreeSet<String> {
-    let look = |reading: &mut Reading, _| {
+    let look = |reading: &Reading, _| {
         let deployment = &reading.deployment;
         let listed = deployment.target_functions().filter(|entry| !entry.contains('*'));
         listed.chain(reading.waits.targets()).map(|arn| command_name(arn, &deployment.handler_arn)).collect()
@@ -267,8 +267,7 @@ async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
     let wanted = WaitingFilter { functions, ..WaitingFilter::default() };
-    let look = |reading: &mut Reading, now| {
-        reading.apply_pauses(now);
+    let look = |reading: &Reading, now| {
         let listing = Listing { wanted, ..Listing::default() };
         reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
     };

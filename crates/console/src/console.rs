@@ -160,8 +160,8 @@ impl Console {
         Command::new(name, words, self.address.flags()).to_string()
     }
 
-    /// Calls `look` with the waiting events as of the last read of the handler's log.
-    pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
+    /// Calls `look` with the waiting events as of the last read of the handler's log, under the pauses in force now.
+    pub(super) async fn waiting<T>(&self, look: impl FnOnce(&Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();
         let read =
@@ -174,7 +174,9 @@ impl Console {
             if let Some(counts) = self.counts.get() {
                 self.counts.set(Some(Counts { waiting: reading.retry_queue.total(), ..counts }));
             }
-            look(&mut reading, self.now())
+            let now = self.now();
+            reading.apply_pauses(now);
+            look(&reading, now)
         };
         Waiting::Read { at, value: value.map(look) }
     }

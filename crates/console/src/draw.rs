@@ -6,7 +6,7 @@ use comeback_operate::{Command, CommandName, Piece, Text, Tone};
 
 use crate::response::encoded;
 
-pub(super) const fn class(tone: &Tone) -> &'static str {
+pub(super) const fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "",
         Tone::Good => "good",

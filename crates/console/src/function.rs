@@ -11,7 +11,6 @@ use comeback_operate::durations;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::filter::WaitingFilter;
-use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::{Answer as _, CommandName, Failure, Layout, Table, Text};
 use comeback_rehearsal::figure::{self, Chart};
@@ -121,11 +120,7 @@ fn invoked_arn(arn: &FunctionArn) -> String {
 async fn waiting(console: &Console, name: &FunctionName) -> Waiting<Table> {
     let wanted = WaitingFilter { functions: vec![name.clone()], ..WaitingFilter::default() };
     let listing = Listing { wanted, ..Listing::default() };
-    let look = |reading: &mut Reading, now| {
-        reading.apply_pauses(now);
-        groups(&reading.report(&listing, now))
-    };
-    console.waiting(look).await
+    console.waiting(|reading, now| groups(&reading.report(&listing, now))).await
 }
 
 async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEntry>) -> PolicyShown {

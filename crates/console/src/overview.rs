@@ -6,12 +6,11 @@ use axum::response::Response;
 use comeback_engine::Timestamp;
 use comeback_operate::deployment::Deployment;
 use comeback_operate::durations::short;
-use comeback_operate::function::{command_name, shown_name};
+use comeback_operate::function::{command_name, is_same_function, shown_name};
 use comeback_operate::history::History;
 use comeback_operate::layout::Fact;
 use comeback_operate::numbers::grouped;
 use comeback_operate::pauses::OpenPause;
-use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::status::{DEAD_LETTERS, DUE, WAITING};
 use comeback_operate::waiting::functions::{FunctionState, State};
 use comeback_operate::waiting::reading::Reading;
@@ -21,6 +20,7 @@ use comeback_rehearsal::figure::Chart;
 use futures_util::future::join;
 
 use crate::console::{Console, Waiting};
+use crate::draw::class;
 use crate::history;
 use crate::page::{Frame, Problem, Visit, ok, page};
 use crate::response::encoded;
@@ -61,20 +61,13 @@ struct Tile {
 
 struct Table {
     rows: Vec<Row>,
-    last_hour: LastHour,
+    last_hour: Vec<InLastHour>,
     /// Patterns on the allow-list. Functions that match them may have no row in the table.
     patterns: Vec<String>,
 }
 
-/// The changes in the numbers of waiting, due and dead-lettered events over the last hour, from the handler's log.
-#[derive(Clone, Copy)]
-struct LastHour {
-    /// The change in the number of waiting events over the last hour.
-    waiting: i64,
-    /// The number of events that were due an hour ago. The page shows this number, not the change since then.
-    due_before: u64,
-    dead_lettered: u64,
-}
+/// The title of a tile, and the change in the tile's number over the last hour, in words.
+type InLastHour = (&'static str, String);
 
 struct Row {
     name: String,
@@ -114,16 +107,16 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     let (read, mut functions) = join(console.status(), functions(console)).await;
     let status = read.value?;
     let open: Vec<_> = status.pauses.iter().flatten().map(resume).collect();
-    let mut last_hour = None;
+    let mut last_hour = Vec::new();
     if let Waiting::Read { value: Ok(table), .. } = &mut functions {
         table.rows.iter_mut().for_each(|row| row.resume_if(&open));
-        last_hour = Some(table.last_hour);
+        last_hour = std::mem::take(&mut table.last_hour);
     }
     let (tiles, facts): (Vec<_>, Vec<_>) = status.facts().into_iter().partition(|fact| fact.count.is_some());
     let (loud, quiet) = facts.into_iter().partition(is_loud);
     ok(&Overview {
         frame: visit.frame("Overview", Some(read.at)),
-        tiles: tiles.into_iter().map(|fact| tile(fact, last_hour)).collect(),
+        tiles: tiles.into_iter().map(|fact| tile(fact, &last_hour)).collect(),
         pauses: open,
         loud,
         quiet,
@@ -144,32 +137,23 @@ fn tone(lines: &[Text]) -> Tone {
     lines.iter().map(Text::tone).max().unwrap_or_default()
 }
 
-fn class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain | Tone::Good => "",
-        Tone::Warning => "warn",
-        Tone::Bad => "bad",
-    }
-}
-
 fn is_loud(fact: &Fact) -> bool {
     tone(&fact.lines) >= Tone::Warning || ["Retry now", "Cancel"].contains(&fact.title)
 }
 
-fn tile(Fact { title, count, lines }: Fact, last_hour: Option<LastHour>) -> Tile {
-    let (href, change) = match title {
-        WAITING => (Some("/waiting"), last_hour.map(|hour| change_in_words(hour.waiting))),
-        DUE => (None, last_hour.map(|hour| before_in_words(hour.due_before))),
-        DEAD_LETTERS => (Some("/dead"), last_hour.map(|hour| dead_lettered_in_words(hour.dead_lettered))),
-        _ => (None, None),
-    };
+fn tile(Fact { title, count, lines }: Fact, last_hour: &[InLastHour]) -> Tile {
+    let change = last_hour.iter().find(|(of, _)| *of == title);
     Tile {
         title,
         count: count.map(|(count, _)| grouped(count)).unwrap_or_default(),
         tone: class(tone(&lines)),
         rest: Text::joined(lines, " "),
-        change: change.unwrap_or_default(),
-        href,
+        change: change.map(|(_, change)| change.clone()).unwrap_or_default(),
+        href: match title {
+            WAITING => Some("/waiting"),
+            DEAD_LETTERS => Some("/dead"),
+            _ => None,
+        },
     }
 }
 
@@ -180,79 +164,68 @@ fn resume(open: &OpenPause) -> (String, String) {
     (open.name(), path)
 }
 
-fn dead_lettered_in_words(count: u64) -> String {
-    if count == 0 {
-        "none new in the last hour".into()
-    } else {
-        format!("{} new in the last hour", grouped(count))
-    }
-}
-
-fn before_in_words(count: u64) -> String {
-    if count == 0 { "none an hour ago".into() } else { format!("{} an hour ago", grouped(count)) }
-}
-
-fn change_in_words(change: i64) -> String {
-    let sign = match change {
-        0 => return "unchanged in the last hour".into(),
-        1.. => "+",
-        _ => "−",
+/// The change in each tile's number over the last hour, according to the handler's log. For due events, this is the
+/// number an hour ago, not the change since then.
+fn last_hour(states: &[FunctionState<'_>], due_before: u64) -> Vec<InLastHour> {
+    let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
+    let Step { failed, retried, dead_lettered } = Step::sum(&hours);
+    let change = failed as i64 - (retried + dead_lettered) as i64;
+    let by = grouped(change.unsigned_abs());
+    let waiting = match change {
+        0 => "unchanged in the last hour".into(),
+        1.. => format!("+{by} in the last hour"),
+        _ => format!("−{by} in the last hour"),
     };
-    format!("{sign}{} in the last hour", grouped(change.unsigned_abs()))
-}
-
-impl LastHour {
-    /// Adds up, over all functions, the events that failed, were retried or were dead-lettered in the last hour.
-    fn of(states: &[FunctionState<'_>], due_before: u64) -> Self {
-        let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
-        let Step { failed, retried, dead_lettered } = Step::sum(&hours);
-        Self { waiting: failed as i64 - (retried + dead_lettered) as i64, due_before, dead_lettered }
-    }
+    let number = |count: u64| if count == 0 { "none".into() } else { grouped(count) };
+    vec![
+        (WAITING, waiting),
+        (DUE, format!("{} an hour ago", number(due_before))),
+        (DEAD_LETTERS, format!("{} new in the last hour", number(dead_lettered))),
+    ]
 }
 
 async fn functions(console: &Console) -> Waiting<Table> {
-    let look = |reading: &mut Reading, now| {
-        reading.apply_pauses(now);
+    let look = |reading: &Reading, now| {
         let states = reading.functions(now);
-        let last_hour = LastHour::of(&states, reading.due_an_hour_ago(now));
         let deployment = &reading.deployment;
-        let mut rows: Vec<_> =
-            states.iter().take(MOST_FUNCTIONS).map(|state| Row::of(state, deployment, now)).collect();
         let (patterns, listed): (Vec<&str>, Vec<&str>) =
             deployment.target_functions().partition(|entry| entry.contains('*'));
-        let is_of = |target: &str, arn: &str| {
-            target.strip_prefix(arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-        };
-        let others = listed.into_iter().filter(|arn| !states.iter().any(|state| is_of(state.target, arn)));
-        let room = MOST_FUNCTIONS - rows.len();
-        rows.extend(others.take(room).map(|arn| {
-            let is_paused = matches!(reading.in_force(arn, now), Some(InForce::Paused { .. }));
-            Row::without_events(arn, if is_paused { State::Paused } else { State::Quiet }, deployment)
-        }));
-        let patterns = patterns.into_iter().map(ToOwned::to_owned).collect();
-        Table { rows, last_hour, patterns }
+        let is_logged = |arn: &str| states.iter().any(|state| is_same_function(state.target, arn));
+        let others = listed.into_iter().filter(|arn| !is_logged(arn));
+        let others: Vec<_> = others.map(|arn| reading.unlogged_function(arn, now)).collect();
+        let shown = states.iter().chain(&others).take(MOST_FUNCTIONS);
+        Table {
+            rows: shown.map(|state| Row::of(state, deployment, now)).collect(),
+            last_hour: last_hour(&states, reading.due_an_hour_ago(now)),
+            patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
+        }
     };
     console.waiting(look).await
 }
 
 impl Row {
     fn of(state: &FunctionState<'_>, deployment: &Deployment, now: Timestamp) -> Self {
-        let row = Self::without_events(state.target, state.state, deployment);
+        let name = command_name(state.target, &deployment.handler_arn);
+        let href = encoded(&name);
         let is_worth_it = state.back_by.is_none_or(|by| by.since(now).as_secs() > SOON);
         let can_retry = state.waiting > 0 && state.state != State::Paused && is_worth_it;
         Self {
+            name: shown_name(state.target).to_owned(),
+            state: state.state.in_words(),
+            tone: state_class(state.state),
             since: state.since.map(|at| moment(ago(at, now), at)).unwrap_or_default(),
             error: match (state.waiting, state.error) {
                 (0, _) => String::new(),
                 (_, error) => error.unwrap_or("none known").to_owned(),
             },
             back: back(state, now),
-            retry: can_retry.then(|| format!("/retry?plan=yes&function={}", row.href)),
+            retry: can_retry.then(|| format!("/retry?plan=yes&function={href}")),
+            pause: Some(("Pause", format!("/pause?function={href}"))),
+            href,
             waiting: state.waiting,
             due: state.due,
             dead_lettered: state.dead_lettered,
             spark: Spark::of(&state.steps),
-            ..row
         }
     }
 
@@ -261,27 +234,6 @@ impl Row {
         if self.state == State::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);
             self.pause = open.iter().any(|(_, open)| *open == path).then_some(("Resume", path));
-        }
-    }
-
-    /// Returns a row for a function that has no lines in the log.
-    fn without_events(arn: &str, state: State, deployment: &Deployment) -> Self {
-        let name = command_name(arn, &deployment.handler_arn);
-        let href = encoded(&name);
-        Self {
-            pause: Some(("Pause", format!("/pause?function={href}"))),
-            href,
-            name: shown_name(arn).to_owned(),
-            state: state.in_words(),
-            tone: state_class(state),
-            since: Text::default(),
-            waiting: 0,
-            due: 0,
-            dead_lettered: 0,
-            error: String::new(),
-            spark: Spark::of(&[]),
-            back: Text::default(),
-            retry: None,
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn searched(console: &Console, text: &str) -> Searched {
         return Searched::Error(text.to_owned());
     }
     let named = text.parse::<FunctionName>().ok();
-    let look = |reading: &mut Reading, _| {
+    let look = |reading: &Reading, _| {
         let is_named = |target: &str| named.as_ref().is_some_and(|name| name.names(target));
         let is_function = reading.waits.targets().into_iter().any(is_named);
         let groups = reading.waits.all_groups();

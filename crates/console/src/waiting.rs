@@ -162,8 +162,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     if shell.refused.is_some() {
         return Ok(html(StatusCode::BAD_REQUEST, &shell));
     }
-    let look = |reading: &mut Reading, now| {
-        reading.apply_pauses(now);
+    let look = |reading: &Reading, now| {
         let listing = page.listing(now).expect("BUG: the filter cannot be read again");
         page.shown(reading, &reading.report(&listing, now), now)
     };

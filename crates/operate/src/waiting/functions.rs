@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
-use serde::Serialize;
 
 use crate::pauses::in_force::InForce;
 use crate::waiting::events::Group;
@@ -24,8 +23,7 @@ const TWELVE_HOURS: u64 = 144;
 const AN_HOUR: usize = 12;
 
 /// The possible states of a function, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Events are waiting, and at least half of them have a known error: the function ran and failed.
     Failing,
@@ -57,7 +55,7 @@ impl State {
 }
 
 /// The state of one function, according to the handler's log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionState<'r> {
     /// The function's ARN.
     pub target: &'r str,
@@ -81,7 +79,23 @@ pub struct FunctionState<'r> {
     pub steps: Vec<Step>,
 }
 
-impl FunctionState<'_> {
+impl<'r> FunctionState<'r> {
+    /// The state of a function without events.
+    fn new(target: &'r str) -> Self {
+        Self {
+            target,
+            state: State::Quiet,
+            since: None,
+            waiting: 0,
+            due: 0,
+            held: 0,
+            dead_lettered: 0,
+            error: None,
+            back_by: None,
+            steps: vec![Step::default(); STEPS as usize],
+        }
+    }
+
     /// Adds up the function's counts for the last 55 to 60 minutes, including the unfinished five-minute period.
     pub fn last_hour(&self) -> Step {
         Step::sum(self.steps.iter().rev().take(AN_HOUR))
@@ -119,21 +133,9 @@ impl Reading {
     /// first.
     pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
         let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
-        let new = |target| FunctionState {
-            target,
-            state: State::Quiet,
-            since: None,
-            waiting: 0,
-            due: 0,
-            held: 0,
-            dead_lettered: 0,
-            error: None,
-            back_by: None,
-            steps: vec![Step::default(); STEPS as usize],
-        };
         let first = number(now).saturating_sub(STEPS - 1);
         for (target, steps) in &self.waits.recent.steps {
-            let function = functions.entry(target).or_insert_with(|| new(target));
+            let function = functions.entry(target).or_insert_with(|| FunctionState::new(target));
             let twelve_hours = steps.range((number(now) + 1).saturating_sub(TWELVE_HOURS)..);
             function.dead_lettered = Step::sum(twelve_hours.map(|(_, step)| step)).dead_lettered;
             for (number, step) in steps.range(first..first + STEPS) {
@@ -145,7 +147,7 @@ impl Reading {
         let groups = self.waits.all_groups();
         for group in &groups {
             let Some(target) = group.target else { continue };
-            let function = functions.entry(target).or_insert_with(|| new(target));
+            let function = functions.entry(target).or_insert_with(|| FunctionState::new(target));
             if function.waiting == 0 {
                 function.error = group.error_type;
             }
@@ -170,6 +172,12 @@ impl Reading {
         }
         all.sort_by_key(|function| (function.state, Reverse(function.waiting), function.target));
         all
+    }
+
+    /// The state of a function that the log does not mention.
+    pub fn unlogged_function<'t>(&self, target: &'t str, now: Timestamp) -> FunctionState<'t> {
+        let function = FunctionState::new(target);
+        FunctionState { state: function.judged(self.in_force(target, now), false), ..function }
     }
 
     /// The number of events that were due, but not yet checked, when the [last hour](FunctionState::last_hour) began.
