@@ -20,6 +20,8 @@ const MOST_KINDS: usize = 1_000;
 /// If lines are missing from the log, a settled message may seem to be waiting, but not the reverse.
 ///
 /// Each waiting message takes about 200 bytes of memory, and each settled message about 20 bytes.
+///
+/// The hasher `S` should be unpredictable, because it hashes untrusted strings.
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
@@ -104,23 +106,11 @@ pub enum MessageState<'f> {
     Settled,
 }
 
-impl<S: BuildHasher + Clone> LogFold<S> {
-    /// Creates an empty fold with this hasher, which should be unpredictable because it hashes untrusted strings.
-    pub fn new(hasher: S) -> Self {
-        let settled = HashSet::with_hasher(hasher.clone());
-        let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
-    }
-
+impl<S: BuildHasher> LogFold<S> {
     /// Makes the fold keep receipt handles, which take another 500 bytes of memory for each waiting message.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }
-    }
-
-    /// Returns true if the fold keeps receipt handles.
-    pub fn keeps_handles(&self) -> bool {
-        self.keeps_handles
     }
 
     /// Adds a line from the log.
@@ -181,11 +171,6 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         &self.kinds
     }
 
-    /// The number of messages that were re-invoked or dead-lettered.
-    pub fn settled(&self) -> usize {
-        self.settled.len()
-    }
-
     /// The state of the message that carries this event; `None` if the log has no line about that message.
     pub fn state_of(&self, event: &LoggedEvent<'_>) -> Option<MessageState<'_>> {
         let id = self.id(event);
@@ -231,6 +216,15 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
+    /// The time when the wait ends, or `None` if the log does not show it.
+    pub const fn end(self) -> Option<Timestamp> {
+        match self {
+            Self::Due { due, .. } => Some(due),
+            Self::NextTry { at, .. } => at,
+            Self::Resume => None,
+        }
+    }
+
     /// Returns what the message is waiting for and the line's delay in seconds; `None` if the message is settled.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);

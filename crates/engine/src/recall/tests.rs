@@ -5,6 +5,8 @@ use crate::log_fold::LogFold;
 use crate::log_line::LogLine;
 use crate::outcome::What;
 
+type Fold = LogFold<BuildHasherDefault<DefaultHasher>>;
+
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// The time of the request, in seconds. Handlers notice the request within 37.5 s.
 const AT: u64 = 100_000;
@@ -59,7 +61,7 @@ fn keeps(second: u64, cause: Cause) -> LogLine<'static> {
 /// Applies the last retry request, or the last pause if there is no request. Returns the seconds from [`AT`] until the
 /// retry is due.
 fn recalled(lines: &[LogLine<'static>], pauses: &Pauses) -> Result<f64, NotRecalled> {
-    let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
+    let mut fold = Fold::default().keeping_handles();
     lines.iter().for_each(|line| fold.take(line));
     let message = fold.waiting().next().expect("it waits");
     let rules = Rules { policies: &policies(), pauses };
@@ -91,7 +93,7 @@ fn a_pause_that_is_over_recalls_what_it_held() {
     // The function is paused again, and the new pause holds the message.
     let again = document(&[(AT + 30, None, 0), (AT - 900, Some(AT), 120)], &[]);
     let resume = Recall::Resume(again.iter().next().unwrap());
-    let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
+    let mut fold = Fold::default().keeping_handles();
     fold.take(&holds(AT - 60));
     let rules = Rules { policies: &policies(), pauses: &again };
     let due = resume.due(fold.waiting().next().unwrap(), &fold.kinds()[0], rules, at(AT + 60));
@@ -126,7 +128,7 @@ fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, N
     let text =
         format!(r#"{{"v":1,"pauses":[{pauses}],"{list}":[{{"target":"*","at":{AT},"within":0{more}}}]}}"#);
     let pauses = Pauses::read(&text).unwrap();
-    let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
+    let mut fold = Fold::default().keeping_handles();
     fold.take(&line);
     let rules = Rules { policies: &policies(), pauses: &pauses };
     let entry = pauses.requests().next().map(Recall::Request);

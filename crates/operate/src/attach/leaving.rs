@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::hash::RandomState;
 use std::time::Duration;
 
-use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor};
+use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp};
 
 use crate::account::Account;
 use crate::attach::attachment::Attachment;
@@ -153,11 +153,7 @@ impl Waiting {
                 "a newer handler wrote log lines that this command cannot read (update the command)".into(),
             );
         }
-        let until = self.messages.waiting().filter_map(|message| match message.waits_for {
-            WaitsFor::Due { due, .. } => Some(due),
-            WaitsFor::NextTry { at, .. } => at,
-            WaitsFor::Resume => None,
-        });
+        let until = self.messages.waiting().filter_map(|message| message.waits_for.end());
         let latest = until.max().filter(|latest| now < *latest);
         match (self.messages.waiting().len(), latest) {
             (0, _) => None,

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use crate::numbers::grouped;
 use crate::pauses::in_force::InForce;
 use crate::waiting::filter::WaitingFilter;
-use crate::waiting::recent::{self, Recent};
+use crate::waiting::recent::Recent;
 
 /// The maximum number of errors that [`Waits::errors`] lists.
 const MOST_NAMED: usize = 5;
@@ -115,10 +115,6 @@ impl Waits {
     /// Creates an empty `Waits` that keeps each message's receipt handle, which a recall needs.
     pub fn keeping_handles() -> Self {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
-    }
-
-    pub(super) fn keeps_handles(&self) -> bool {
-        self.log.keeps_handles()
     }
 
     /// Adds a line from the handler's log.
@@ -230,7 +226,7 @@ impl Waits {
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let why = Why::from(message.waits_for);
-        let due = recent::due(message);
+        let due = message.waits_for.end();
         if situation.is_dead_lettered {
             // The handler dead-letters the event even during a pause.
             return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_check())), None);

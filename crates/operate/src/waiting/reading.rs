@@ -87,7 +87,7 @@ impl Reading {
         now: Timestamp,
     ) -> Result<Self, Failure> {
         let reading = RefCell::new(Self::begin(operator, deployment, scope, now).await?);
-        Self::read_log(&reading, operator, scope.wanted, now).await?;
+        Self::read_log(&reading, operator, scope, now).await?;
         Ok(reading.into_inner())
     }
 
@@ -111,7 +111,7 @@ impl Reading {
         // waits may now last longer than before.
         if now.since(begun) >= DAY || next.since < since {
             let next = RefCell::new(next);
-            Self::read_log(&next, operator, &wanted, now).await?;
+            Self::read_log(&next, operator, scope, now).await?;
             reading.replace(next.into_inner());
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl Reading {
             let waits = std::mem::take(&mut known.waits);
             Self { begun, until, newer, lines, has_log, waits, ..next }
         });
-        Self::read_log(reading, operator, &wanted, now).await
+        Self::read_log(reading, operator, scope, now).await
     }
 
     /// Reads the queue, the pauses and the log's retention period, but no log lines yet.
@@ -160,7 +160,7 @@ impl Reading {
     async fn read_log(
         reading: &RefCell<Self>,
         operator: &Operator,
-        wanted: &WaitingFilter,
+        Scope { wanted, handles, .. }: Scope<'_>,
         now: Timestamp,
     ) -> Result<(), Failure> {
         let (group, since) = {
@@ -168,7 +168,7 @@ impl Reading {
             (deployment.log_group.clone(), until.map_or(*since, |until| until.before(LATE).max(*since)))
         };
         // A recall needs the newest line about each message, even if this machine's clock is slow.
-        let until = (!reading.borrow().waits.keeps_handles()).then_some(now);
+        let until = (!handles).then_some(now);
         let lines = LogFilter { pattern: Some(wanted.pattern()), until, ..LogFilter::since(&group, since) };
         let pages = Cell::new(0);
         let progress = |of| {

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, WaitsFor, What};
-use serde::Serialize;
+use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, What};
 
 /// The length of the period that a [`Step`] covers.
 pub const STEP: Duration = Duration::from_secs(300);
@@ -12,7 +11,7 @@ pub const STEP: Duration = Duration::from_secs(300);
 const MOST_FUNCTIONS: usize = 1_000;
 
 /// The counts of one function's events in one five-minute period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Failed events that arrived in the retry queue, including redriven events.
     pub failed: u64,
@@ -74,7 +73,7 @@ impl Recent {
 
     /// Counts a message as due in every period that starts between its due time and the handler's check.
     fn take_due(&mut self, message: &WaitingMessage, checked: Timestamp) {
-        let Some(due) = due(message).map(|due| due.max(message.at)) else { return };
+        let Some(due) = message.waits_for.end().map(|due| due.max(message.at)) else { return };
         let first_from = |at: Timestamp| at.as_secs().div_ceil(STEP.as_secs());
         for step in first_from(due)..first_from(checked) {
             *self.due.entry(step).or_default() += 1;
@@ -96,15 +95,6 @@ impl Recent {
         }
         self.steps.retain(|_, steps| !steps.is_empty());
         self.due = self.due.split_off(&number(since));
-    }
-}
-
-/// The time when a message's wait ends, or `None` if the log does not show it.
-pub(super) fn due(message: &WaitingMessage) -> Option<Timestamp> {
-    match message.waits_for {
-        WaitsFor::Due { due, .. } => Some(due),
-        WaitsFor::NextTry { at, .. } => at,
-        WaitsFor::Resume => None,
     }
 }
 
