@@ -49,10 +49,7 @@ impl Reading {
 
     pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
-        let messages = match unlogged {
-            1 => "1 hidden message has".into(),
-            count => format!("{} hidden messages have", grouped(count)),
-        };
+        let messages = counted(unlogged, "hidden message has", "hidden messages have");
         let note = format!(
             "About {messages} no line in the log. SQS's count may be a minute old, and lines reach the log after some \
              seconds. Messages of a handler that failed before it wrote a line return within {}.",
@@ -133,25 +130,20 @@ impl Reading {
     }
 
     fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
-        let events = match groups.iter().map(|group| group.held).sum() {
-            0 => return None,
-            1 => "1 event is".to_owned(),
-            held => format!("{} events are", grouped(held)),
-        };
+        let held = Some(groups.iter().map(|group| group.held).sum()).filter(|held| *held > 0)?;
+        let events = counted(held, "event is", "events are");
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
         Some(text![format!("{events} held by a pause until it ends: "), list, "."])
     }
 
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
-        let what = match unlisted().map(|group| group.not_allowed).sum() {
-            0 => return None,
-            1 => "1 event will be dead-lettered (target_not_allowed), because its function is".into(),
-            count => format!(
-                "{} events will be dead-lettered (target_not_allowed), because their functions are",
-                grouped(count)
-            ),
-        };
+        let count = Some(unlisted().map(|group| group.not_allowed).sum()).filter(|count| *count > 0)?;
+        let what = counted(
+            count,
+            "event will be dead-lettered (target_not_allowed), because its function is",
+            "events will be dead-lettered (target_not_allowed), because their functions are",
+        );
         let commands = self.deployment.attach_commands(unlisted().filter_map(|group| group.target));
         Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
     }
