@@ -18,43 +18,34 @@ use comeback_engine::Timestamp;
 use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::text::Text;
-use crate::waiting::events::DueRange;
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::{Reading, Scope};
 use crate::waiting::report::{Listing, Report};
-
-/// Options for [`waiting`].
-#[derive(Clone, Debug, Default)]
-pub struct WaitingOptions {
-    /// The filter for the events to include.
-    pub wanted: WaitingFilter,
-    /// The maximum time until the next retry is due, or `None` for no limit.
-    pub due_within: Option<Duration>,
-    /// The maximum number of events to list individually, or `None` to only count them.
-    pub list: Option<usize>,
-    /// The maximum age of the log lines to read, or `None` for the longest time that an event can wait.
-    pub since: Option<Duration>,
-}
 
 /// The waiting events in a deployment, ready to be [reported](Self::report).
 #[derive(Debug)]
 pub struct Waiting {
     reading: Reading,
-    options: WaitingOptions,
+    listing: Listing,
     now: Timestamp,
     unmatched: Option<Text>,
 }
 
-/// Finds a deployment's waiting events in the handler's log.
+/// Finds a deployment's waiting events in the handler's log. `since` is the maximum age of the log lines to read, or
+/// `None` for the longest time that an event can wait.
 ///
 /// # Errors
 ///
 /// Fails if the deployment, its queue or its log cannot be read.
-pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Waiting, Failure> {
+pub async fn waiting(
+    operator: &Operator,
+    listing: Listing,
+    since: Option<Duration>,
+) -> Result<Waiting, Failure> {
     let deployment = operator.deployment().await?;
     let now = operator.now();
-    let WaitingOptions { wanted, since, .. } = &options;
-    let scope = Scope { since: *since, ..Scope::of(wanted) };
+    let wanted = &listing.wanted;
+    let scope = Scope { since, ..Scope::of(wanted) };
     let read = async {
         let mut reading = Reading::read(operator, deployment, scope, now).await?;
         reading.apply_pauses(now);
@@ -63,7 +54,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     };
     let (reading, errors) = operator.interrupt.or(read).await?;
     let unmatched = wanted.error.as_ref().zip(errors).map(|(glob, errors)| no_error_matches(glob, &errors));
-    Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
+    Ok(Waiting { reading, unmatched: unmatched.map(Text::from), listing, now })
 }
 
 /// A note that an error glob matches no waiting event. The note lists the errors of the waiting events.
@@ -72,19 +63,15 @@ pub fn no_error_matches(glob: &str, errors: &str) -> String {
 }
 
 impl Waiting {
-    /// The report on the waiting events that the options select.
+    /// The report on the waiting events that the listing selects.
     pub fn report(&self) -> Report<'_> {
-        let Self { reading, options, now, unmatched } = self;
-        // The log was read with the filter, so this listing filters only by due time.
-        let listing = Listing {
-            wanted: WaitingFilter::default(),
-            due: DueRange { from: None, by: options.due_within.map(|within| now.saturating_add(within)) },
-            events: options.list.map(|most| 0..most),
-        };
+        let Self { reading, listing: Listing { wanted, due, events }, now, unmatched } = self;
+        // The log was read with the filter, so the report filters only by due time.
+        let listing = Listing { wanted: WaitingFilter::default(), due: *due, events: events.clone() };
         let mut report = reading.report(&listing, *now);
-        report.notes.extend(reading.unlogged_qualifiers(&options.wanted));
+        report.notes.extend(reading.unlogged_qualifiers(wanted));
         report.unmatched.clone_from(unmatched);
-        report.end = reading.unknown_functions(&options.wanted);
+        report.end = reading.unknown_functions(wanted);
         report
     }
 }

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use comeback_engine::Timestamp;
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
+use comeback_operate::waiting::events::DueRange;
 use comeback_operate::waiting::filter::WaitingFilter;
-use comeback_operate::waiting::{WaitingOptions, waiting};
+use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::waiting;
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -47,23 +50,23 @@ pub(crate) struct WaitingArguments {
 }
 
 pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Result<(), CommandFailure> {
-    let waiting = waiting(&session.operator(), arguments.options()).await?;
+    let operator = session.operator();
+    let waiting = waiting(&operator, arguments.listing(operator.now()), arguments.since).await?;
     terminal::answer(&waiting.report(), &session)
 }
 
 impl WaitingArguments {
-    fn options(&self) -> WaitingOptions {
-        let Self { functions, error, key, due_within, since, .. } = self;
+    fn listing(&self, now: Timestamp) -> Listing {
+        let Self { functions, error, key, due_within, .. } = self;
         let wanted = WaitingFilter { functions: functions.clone(), error: error.clone(), keys: key.clone() };
-        let list = self.each.then_some(self.limit as usize);
-        WaitingOptions { wanted, due_within: *due_within, list, since: *since }
+        let due = DueRange { from: None, by: due_within.map(|within| now.saturating_add(within)) };
+        Listing { wanted, due, events: self.each.then_some(0..self.limit as usize) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::{Args as _, FromArgMatches as _};
-    use comeback_engine::Timestamp;
     use comeback_operate::aws::NewMessage;
     use comeback_operate::aws::Receive;
     use comeback_operate::aws::simulated::{Sample, function_arn, queue_url};
@@ -110,7 +113,7 @@ mod tests {
         let receive = Receive { visibility: Duration::from_secs(3_600), wait: Duration::ZERO };
         while !account.aws.receive(&url, 10, receive).await.unwrap().is_empty() {}
         let operator = Operator::new(account, Which::Stack(Sample::STACK.into()));
-        let waiting = waiting(&operator, arguments.options()).await.unwrap();
+        let waiting = waiting(&operator, arguments.listing(now), arguments.since).await.unwrap();
         assert_eq!(plain(&waiting.report()), shown);
     }
 }

@@ -17,7 +17,8 @@ use crate::request::RequestEvents;
 use crate::resume::ResumeRetries;
 use crate::status::status;
 use crate::trace::{LinesOf, TraceOptions, trace};
-use crate::waiting::{WaitingOptions, waiting};
+use crate::waiting::report::Listing;
+use crate::waiting::waiting;
 
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
@@ -48,7 +49,7 @@ impl Shift {
 
     /// The number of waiting events, and the time of the earliest first failure, by function and error.
     async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
-        let waiting = waiting(&self.operator, WaitingOptions::default()).await.unwrap();
+        let waiting = waiting(&self.operator, Listing::default(), None).await.unwrap();
         let report = serde_json::to_value(waiting.report()).unwrap();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("none").to_owned();
         let group = |group: &serde_json::Value| {
@@ -140,9 +141,8 @@ async fn doctor_finds_the_alarm_that_notifies_nobody() {
 #[tokio::test]
 async fn every_event_has_a_story() {
     let shift = Shift::begin(1);
-    let waiting = waiting(&shift.operator, WaitingOptions { list: Some(1), ..WaitingOptions::default() })
-        .await
-        .unwrap();
+    let first = Listing { events: Some(0..1), ..Listing::default() };
+    let waiting = waiting(&shift.operator, first, None).await.unwrap();
     let key =
         serde_json::to_value(waiting.report()).unwrap()["events"][0]["key"].as_str().unwrap().to_owned();
     let options = TraceOptions { id: key.clone(), lines: LinesOf::All, since: 24 * HOUR };
