@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 
 use crate::account::Account;
 use crate::deployment::Deployment;
@@ -22,35 +23,10 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     at: Timestamp,
-    last_3_hours: Window,
-    last_24_hours: Window,
-}
-
-/// Message counts for consecutive periods of equal length. The counts are `None` if CloudWatch has no data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Window {
-    /// The start of the time span in which messages are counted.
-    from: Timestamp,
-    step_seconds: u64,
-    /// Messages sent to the retry queue: failed events, redriven dead-letters, and copies of moved messages.
-    arrived: Option<Counts>,
-    /// Messages that were retried or moved: those deleted from the retry queue, minus the dead-lettered ones.
-    retried: Option<Counts>,
-    /// Messages sent to the dead-letter queue, including imported dead-letters.
-    dead_lettered: Option<Counts>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Counts {
-    total: u64,
-    /// The number of messages in each period, oldest period first.
-    counts: Vec<u64>,
-}
-
-impl Counts {
-    fn of(counts: Vec<u64>) -> Self {
-        Self { total: counts.iter().sum(), counts }
-    }
+    #[serde(serialize_with = "with_totals")]
+    last_3_hours: Series,
+    #[serde(serialize_with = "with_totals")]
+    last_24_hours: Series,
 }
 
 impl History {
@@ -72,18 +48,20 @@ impl History {
         let points = points(account, series, FIVE_MINUTES, from..to).await?;
         Ok(Self {
             at: now,
-            last_3_hours: Window::of(&points, now, THREE_HOURS, FIVE_MINUTES),
-            last_24_hours: Window::of(&points, now, DAY, HALF_AN_HOUR),
+            last_3_hours: message_counts(&points, now, THREE_HOURS, FIVE_MINUTES),
+            last_24_hours: message_counts(&points, now, DAY, HALF_AN_HOUR),
         })
     }
 
     /// Lays out the message counts as one chart for the last 3 hours and one for the last 24 hours.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
+        for (series, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
             layout.line("");
-            let unknown = || Block::Facts(vec![Fact::new(title, vec!["CloudWatch has no data".into()])]);
-            layout.0.push(window.series().map_or_else(unknown, Block::Series));
+            layout.0.push(match series.lines.is_empty() {
+                true => Block::Facts(vec![Fact::new(title, vec!["CloudWatch has no data".into()])]),
+                false => Block::Series(series.clone()),
+            });
         }
         layout
     }
@@ -93,46 +71,50 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
     Timestamp::from_secs(moment.rounded_up_to_secs().as_secs().next_multiple_of(step.as_secs()))
 }
 
-impl Window {
-    /// Counts the messages in the last `length`, in periods of length `step`. `points` holds the counts of messages
-    /// sent to the retry queue, deleted from it, and sent to the dead-letter queue.
-    fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
-        let from = rounded_up(now, step).before(length);
-        let steps = (length.as_secs() / step.as_secs()) as usize;
-        let sums = |points: &Points| {
-            let mut sums = vec![0; steps];
-            for (at, count) in points.iter().filter(|(at, _)| *at >= from) {
-                let step = at.since(from).as_secs() / step.as_secs();
-                if let Some(sum) = sums.get_mut(step as usize) {
-                    *sum += count.round() as u64;
-                }
+/// Counts the messages in the last `length`, in periods of length `step`. `points` holds the counts of messages sent to
+/// the retry queue, deleted from it, and sent to the dead-letter queue. There are no lines if CloudWatch has no data.
+fn message_counts(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Series {
+    let from = rounded_up(now, step).before(length);
+    // SQS reports nothing for an unused queue, so the counts are known if any metric has data.
+    if points.iter().all(Vec::is_empty) {
+        return Series { from, step, lines: Vec::new() };
+    }
+    let steps = (length.as_secs() / step.as_secs()) as usize;
+    let sums = |points: &Points| {
+        let mut sums = vec![0; steps];
+        for (at, count) in points.iter().filter(|(at, _)| *at >= from) {
+            let step = at.since(from).as_secs() / step.as_secs();
+            if let Some(sum) = sums.get_mut(step as usize) {
+                *sum += count.round() as u64;
             }
-            sums
-        };
-        let [arrived, left, dead_lettered] = points.each_ref().map(sums);
-        // CloudWatch may count a dead-letter in one period and the deletion of its message in another.
-        let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
-        let retried = retried.collect();
-        // SQS reports nothing for an unused queue, so the counts are known if any metric has data.
-        let is_known = points.iter().any(|points| !points.is_empty());
-        let [arrived, retried, dead_lettered] =
-            [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
-        Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
-    }
+        }
+        sums
+    };
+    // Redriven dead-letters and copies of moved messages count as arrived, and imported dead-letters as dead-lettered.
+    let [arrived, left, dead_lettered] = points.each_ref().map(sums);
+    // CloudWatch may count a dead-letter in one period and the deletion of its message in another. A message that was
+    // moved counts as retried.
+    let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead)).collect();
+    let lines = vec![("arrived", arrived), ("retried", retried), ("dead-lettered", dead_lettered)];
+    Series { from, step, lines }
+}
 
-    /// A chart of the message counts, or `None` if CloudWatch has no data.
-    fn series(&self) -> Option<Series> {
-        let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
-        Some(Series {
-            from: self.from,
-            step: Duration::from_secs(self.step_seconds),
-            lines: vec![
-                line("arrived", &self.arrived)?,
-                line("retried", &self.retried)?,
-                line("dead-lettered", &self.dead_lettered)?,
-            ],
-        })
+/// Serializes message counts with their totals. If CloudWatch has no data, they are `null`.
+fn with_totals<S: Serializer>(series: &Series, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Counts<'c> {
+        total: u64,
+        counts: &'c [u64],
     }
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("from", &series.from)?;
+    map.serialize_entry("step_seconds", &series.step.as_secs())?;
+    for (line, name) in ["arrived", "retried", "dead_lettered"].into_iter().enumerate() {
+        let counts = series.lines.get(line);
+        let counts = counts.map(|(_, counts)| Counts { total: counts.iter().sum(), counts });
+        map.serialize_entry(name, &counts)?;
+    }
+    map.end()
 }
 
 #[cfg(test)]
