@@ -157,18 +157,11 @@ fn is_over(trace: &Trace) -> bool {
 fn chart(trace: &Trace) -> Option<Chart> {
     let Trace { story, now, .. } = trace;
     let first = story.first_failure?;
-    let mut attempt = 0;
-    let mut moments: Vec<_> = story
-        .steps
-        .iter()
-        .map(|step| {
-            let (own, mark) = mark(step);
-            attempt = own.unwrap_or(attempt);
-            life::Moment { since: step.at.since(first), attempt, mark }
-        })
-        .collect();
-    let rest = rest(trace).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
-    moments.extend(rest);
+    let moment = |at: Timestamp, attempt, mark| life::Moment { since: at.since(first), attempt, mark };
+    let steps = story.steps.iter().map(|step| moment(step.at, row(step), mark(step)));
+    let mut moments: Vec<_> = steps.collect();
+    let last = story.steps.last().map(row).unwrap_or_default();
+    moments.extend(rest(trace).map(|(at, mark)| moment(at, last, mark)));
     let waits = story.steps.iter().filter(|step| is_wait(step)).count();
     let is_future = story.end.due().is_some_and(|due| due > *now);
     Some(Chart {
@@ -189,21 +182,21 @@ fn is_wait(step: &Step) -> bool {
     matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The number of the attempt that a step belongs to, and the step's mark in the chart. `None` stands for the attempt
-/// of the previous step.
-fn mark(step: &Step) -> (Option<u64>, Mark) {
-    let what = match &step.happened {
-        Happened::Failed => return (Some(step.attempt()), Mark::Failed),
-        Happened::Redriven => return (Some(0), Mark::Other),
-        Happened::Logged(what) => what,
-    };
-    match what {
-        What::Defer { failure: None, .. } | What::Hold { failure: None, .. } => {
-            (Some(step.event.retry), Mark::Hid)
-        }
-        What::Reinvoke { .. } => (Some(step.event.retry), Mark::Other),
-        What::DeadLetter { .. } => (None, Mark::DeadLettered),
-        What::Defer { .. } | What::Hold { .. } | What::Keep { .. } => (None, Mark::Other),
+/// The number of the attempt in whose row the chart shows a step: the one that failed or, for what the handler did, the
+/// next one.
+fn row(step: &Step) -> u64 {
+    match step.happened {
+        Happened::Failed | Happened::Redriven => step.attempt(),
+        Happened::Logged(_) => step.event.retry,
+    }
+}
+
+fn mark(step: &Step) -> Mark {
+    match &step.happened {
+        Happened::Failed => Mark::Failed,
+        Happened::Logged(What::Defer { failure: None, .. } | What::Hold { failure: None, .. }) => Mark::Hid,
+        Happened::Logged(What::DeadLetter { .. }) => Mark::DeadLettered,
+        Happened::Redriven | Happened::Logged(_) => Mark::Other,
     }
 }
 
@@ -218,5 +211,37 @@ fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
             let Report::Seen { at, .. } = report else { return None };
             Some((*at, if report.is_success() { Mark::Succeeded } else { Mark::Failed }))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::LogLine;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The report of a simulation shows it there too. In the row of the failed attempt, its mark would hide the failure's.
+    #[test]
+    fn dead_letter_stands_in_the_row_of_the_attempt_that_was_not_made() {
+        let line = |second, retry: u64, mut what: serde_json::Value| {
+            let event = json!({
+                "timestamp": Timestamp::from_secs(second), "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",
+                "target": "arn:orders", "retry": retry, "request_id": format!("r-{retry}"),
+                "first_failure": Timestamp::from_secs(10),
+            });
+            what.as_object_mut().unwrap().extend(event.as_object().unwrap().clone());
+            LogLine::read(&what.to_string()).unwrap()
+        };
+        let due = Timestamp::from_secs(12);
+        let lines = vec![
+            line(10, 1, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 2})),
+            line(12, 1, json!({"action": "reinvoke", "due": due})),
+            line(13, 2, json!({"action": "dead_letter", "reason": "max_retries", "detail": "it has 1"})),
+        ];
+        let story = Story::of(lines).unwrap();
+        let marks: Vec<_> = story.steps.iter().map(|step| (row(step), mark(step))).collect();
+        let (hid, invoked) = ((1, Mark::Hid), (1, Mark::Other));
+        assert_eq!(marks, [(0, Mark::Failed), hid, invoked, (1, Mark::Failed), (2, Mark::DeadLettered)]);
     }
 }
