@@ -241,6 +241,13 @@ impl Deployment {
         })
     }
 
+    /// Returns true if an entry on the allow-list matches the function that an operator names. A name without a
+    /// qualifier stands for every version and alias, so an entry for one of them is enough.
+    pub fn allows_name(&self, function: &FunctionName) -> bool {
+        let arn = self.arn_of(function);
+        if arn.qualifier.is_none() { self.retries(&arn) } else { self.allows(&arn.to_string()) }
+    }
+
     /// Reads the stack that owns the handler; `None` if no stack owns it, or if the stack was deleted.
     ///
     /// # Errors

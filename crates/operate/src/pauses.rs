@@ -10,15 +10,13 @@ pub mod requests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use comeback_engine::{
-    FunctionPattern, Pause, PauseTarget, Pauses, Timestamp, longest_between_reads, short_name,
-};
+use comeback_engine::{Pause, PauseTarget, Pauses, Timestamp, longest_between_reads, short_name};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::deployment::Deployment;
 use crate::failure::Failure;
-use crate::function::{FunctionName, is_same_function};
+use crate::function::FunctionName;
 use crate::numbers::counted;
 
 /// The default spread of a pause: the time over which the held events are retried after the pause ends.
@@ -129,18 +127,11 @@ pub(crate) fn retried_target(
     function: Option<&FunctionName>,
 ) -> Result<PauseTarget, Failure> {
     let target = target(deployment, function)?;
-    let Some(function) = function else { return Ok(target) };
-    let arn = target.to_string();
-    let is_allowed = deployment.target_functions().any(|entry| {
-        // An entry with a qualifier covers only one alias or version.
-        function.qualifier.is_none() && is_same_function(entry, &arn)
-            || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
-    });
-    if is_allowed {
+    if function.is_none_or(|function| deployment.allows_name(function)) {
         return Ok(target);
     }
     Err(Failure::could_not(format!(
-        "TARGET_FUNCTIONS does not allow {arn}, so the handler does not retry it; check the name, or attach \
+        "TARGET_FUNCTIONS does not allow {target}, so the handler does not retry it; check the name, or attach \
          the function"
     )))
 }
@@ -152,5 +143,24 @@ mod tests {
     #[test]
     fn text_that_ssm_would_not_store_is_refused() {
         assert!(read_text("deploy {{ssm:x}}").is_err() && read_text("deploy {x}").is_ok());
+    }
+
+    #[test]
+    fn a_name_is_allowed_if_an_alias_of_it_is() {
+        let arn = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+        let mut deployment = Deployment::sample();
+        for entry in ["orders:live", "ord*:live"] {
+            deployment.variables.insert("TARGET_FUNCTIONS".into(), arn(entry));
+            let target = |name: &str| {
+                let target = retried_target(&deployment, Some(&name.parse().unwrap()));
+                target.map(|target| target.to_string()).map_err(|refused| refused.to_string())
+            };
+            assert_eq!(target("orders"), Ok(arn("orders")), "{entry}");
+            assert_eq!(target("orders:live"), Ok(arn("orders:live")), "{entry}");
+            for refused in ["orders:dev", "billing"] {
+                let expected = format!("TARGET_FUNCTIONS does not allow {}, so", arn(refused));
+                assert!(target(refused).is_err_and(|it| it.starts_with(&expected)), "{entry}: {refused}");
+            }
+        }
     }
 }

@@ -34,10 +34,7 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
 /// Returns true if an entry in `POLICIES` names a single function that is on the handler's or the stack's allow-list.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
-    let arn = facts.deployment.arn_of(&function);
-    facts.stack_names(&arn)
-        || facts.deployment.allows(&arn.to_string())
-        || (arn.qualifier.is_none() && facts.deployment.retries(&arn))
+    facts.stack_names(&facts.deployment.arn_of(&function)) || facts.deployment.allows_name(&function)
 }
 
 fn patterns<'e>(entries: impl IntoIterator<Item = &'e PolicyEntry>) -> String {
