@@ -7,8 +7,8 @@ use axum::Router;
 use comeback_engine::RequestKind;
 use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
-use comeback_operate::pause::PauseRetries;
-use comeback_operate::pauses::edits::{PauseEnd, PauseTerms, read_length, read_reason};
+use comeback_operate::pause::{PauseEnd, PauseRetries};
+use comeback_operate::pauses::edits::{read_length, read_reason};
 use comeback_operate::pauses::read_text;
 use comeback_operate::request::{DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
 use comeback_operate::resume::ResumeRetries;
@@ -85,12 +85,10 @@ static PAUSE: ChangeForm = ChangeForm {
 
 fn pause(fields: &Fields) -> Result<Box<dyn Asked>, String> {
     let function = function(fields)?;
-    let wanted = PauseTerms {
-        end: FOR.read(fields, read_length)?.map(PauseEnd::After),
-        spread: SPREAD.read(fields, durations::read)?,
-        why: REASON.read(fields, read_reason)?,
-    };
-    Ok(Box::new(PauseRetries { function, wanted }))
+    let end = FOR.read(fields, read_length)?.map(PauseEnd::After);
+    let spread = SPREAD.read(fields, durations::read)?;
+    let why = REASON.read(fields, read_reason)?;
+    Ok(Box::new(PauseRetries { function, end, spread, why }))
 }
 
 static RESUME: ChangeForm = ChangeForm {

@@ -131,7 +131,6 @@ mod tests {
     use crate::layout::Block;
     use crate::operator::Which;
     use crate::pause::PauseRetries;
-    use crate::pauses::edits::PauseTerms;
     use crate::request::RequestEvents;
     use crate::request::withdraw::WithdrawRequests;
     use crate::resume::ResumeRetries;
@@ -146,9 +145,9 @@ mod tests {
     }
 
     fn pause() -> PauseRetries {
-        let wanted =
-            PauseTerms { end: None, spread: Some(Duration::from_secs(60)), why: Some("deploy 4711".into()) };
-        PauseRetries { function: Some("orders".parse().unwrap()), wanted }
+        let (function, spread) = ("orders".parse().unwrap(), Duration::from_secs(60));
+        let why = Some("deploy 4711".into());
+        PauseRetries { function: Some(function), end: None, spread: Some(spread), why }
     }
 
     fn resume() -> ResumeRetries {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use comeback_engine::{HOLD, Pause, PauseTarget, Pauses};
+use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, RETENTION, Timestamp};
 use serde::Serialize;
 
 use crate::account::Account;
@@ -15,20 +15,35 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::operator::Operator;
-use crate::operator_line::Activity;
-use crate::pauses::edits::{self, PauseTerms, open_of};
+use crate::operator_line::{Activity, flag};
+use crate::pauses::edits::{self, check_spread, chosen_spread, default_spread, open_of};
 use crate::pauses::parameter::Parameter;
-use crate::pauses::{self, OpenPause, forgotten_note, named, noticed_within};
+use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within, target_name};
 use crate::text;
 use crate::text::{Text, quoted};
 
 /// A [`Change`] that pauses a function, or edits its open pause.
+///
+/// For `end`, `spread` and `why`, `None` keeps an open pause's value, or gives a new pause the default.
 #[derive(Clone, Debug)]
 pub struct PauseRetries {
     /// The function to pause, or `None` for every function.
     pub function: Option<FunctionName>,
-    /// The end, the spread and the reason that the operator sets for the pause.
-    pub wanted: PauseTerms,
+    /// When the pause is to end. By default, a new pause lasts until an operator resumes the retries.
+    pub end: Option<PauseEnd>,
+    /// The time over which the held events are retried after the pause.
+    pub spread: Option<Duration>,
+    /// The reason for the pause, required for a new pause.
+    pub why: Option<String>,
+}
+
+/// When a pause ends, unless an operator ends it earlier.
+#[derive(Clone, Copy, Debug)]
+pub enum PauseEnd {
+    /// The pause ends at this time.
+    At(Timestamp),
+    /// The pause ends this long after the operator's confirmation.
+    After(Duration),
 }
 
 /// The plan for a [`PauseRetries`].
@@ -76,7 +91,7 @@ impl Change for PauseRetries {
         let Pause { target, why, .. } = &done.plan.pause.pause;
         Some(Activity {
             what: CommandName::Pause.words().into(),
-            flags: self.wanted.flags(),
+            flags: self.flags(),
             functions: vec![target.to_string()],
             why: why.clone(),
             ..Activity::default()
@@ -85,6 +100,16 @@ impl Change for PauseRetries {
 }
 
 impl PauseRetries {
+    /// The end and the spread as flags of `comeback pause`.
+    fn flags(&self) -> Vec<String> {
+        let end = self.end.map(|end| match end {
+            PauseEnd::At(until) => flag("until", &until.to_string()),
+            PauseEnd::After(length) => flag("for", &durations::flag(length)),
+        });
+        let spread = self.spread.map(|spread| flag("spread", &durations::flag(spread)));
+        end.into_iter().chain(spread).collect()
+    }
+
     async fn plan_of(&self, operator: &Operator, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&operator.account, self.function.as_ref());
         let pauses = Parameter::of(account, &deployment)?.read().await?;
@@ -99,7 +124,7 @@ impl PauseRetries {
                 account.aws.configuration(&arn, function.qualifier.as_deref()).await?;
             }
         }
-        let planned = self.wanted.pause(&target, open.as_ref(), account.place.user(), now)?;
+        let planned = self.pause(&target, open.as_ref(), account.place.user(), now)?;
         edits::with(&pauses, &planned, now).fitted(now)?;
         Ok(PausePlan {
             pause: OpenPause::of(&planned, now),
@@ -118,7 +143,7 @@ impl PauseRetries {
         let (deployment, open) = (&plan.deployment, plan.open());
         let parameter = Parameter::of(account, deployment)?;
         let now = operator.now();
-        let pause = self.wanted.pause(&plan.target, open, account.place.user(), now)?;
+        let pause = self.pause(&plan.target, open, account.place.user(), now)?;
         let is_outdated = std::cell::Cell::new(false);
         let make = |pauses: &Pauses| {
             if open_of(pauses, &plan.target, now).next() != open {
@@ -149,6 +174,65 @@ impl PauseRetries {
         };
         let notes = forgotten_note(&forgotten).map(Text::from).into_iter().chain(elsewhere).collect();
         Ok(Some(Paused { plan, notes }))
+    }
+
+    /// Returns a copy of `open` with the operator's changes. If `open` is `None`, returns a new pause, made by the
+    /// operator `by`.
+    fn pause(
+        &self,
+        target: &PauseTarget,
+        open: Option<&Pause>,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Pause, Failure> {
+        let end = self.end.map(|end| match end {
+            PauseEnd::At(end) => end.rounded_up_to_secs(),
+            PauseEnd::After(length) => now.saturating_add(length).rounded_up_to_secs(),
+        });
+        let chosen = self.spread.map(|spread| Duration::from_secs(spread.as_secs()));
+        let pause = match open {
+            Some(open) => Pause {
+                until: end.or(open.until),
+                why: self.why.clone().or_else(|| open.why.clone()),
+                ..open.clone()
+            },
+            None if self.why.is_none() => {
+                let name = target.to_string();
+                let name = target_name(&name);
+                return Err(Failure::refused(format!("{name} is not paused; a new pause needs --reason")));
+            }
+            None => Pause {
+                target: target.clone(),
+                from: Timestamp::from_secs(now.as_secs()),
+                until: end,
+                spread: DEFAULT_SPREAD,
+                by: Some(by.to_owned()),
+                why: self.why.clone(),
+            },
+        };
+        let chosen = chosen.or_else(|| open.and_then(chosen_spread));
+        let spread = chosen.unwrap_or_else(|| default_spread(&pause, pause.until));
+        let pause = Pause { spread, ..pause };
+        check(&pause, now)?;
+        Ok(pause)
+    }
+}
+
+/// Fails if the pause would end in the past, or not after its start. Also fails if the pause or its spread is longer
+/// than 14 days.
+fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
+    check_spread(pause.spread)?;
+    let from = pause.from.max(now);
+    match pause.until {
+        Some(until) if until <= from => Err(Failure::refused(format!(
+            "the pause would end at {until}, not after its start at {from}; choose a later end"
+        ))),
+        // `from` is rounded up too, because an end relative to `now` was rounded up.
+        Some(until) if until.since(from.rounded_up_to_secs()) > RETENTION => Err(Failure::refused(format!(
+            "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
+             longer; choose an earlier end"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -260,16 +344,27 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::Timestamp;
-
     use super::*;
     use crate::layout::Block;
-    use crate::pauses::edits::PauseEnd;
 
-    const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000 + second)
+    }
 
-    fn plan(open: Option<Pause>, wanted: &PauseTerms) -> PausePlan {
-        let target: PauseTarget = ORDERS.parse().unwrap();
+    fn orders() -> PauseTarget {
+        "arn:aws:lambda:eu-west-1:123456789012:function:orders".parse().unwrap()
+    }
+
+    fn pausing(end: Option<PauseEnd>, why: Option<&str>) -> PauseRetries {
+        PauseRetries { function: None, end, spread: None, why: why.map(Into::into) }
+    }
+
+    fn new(end: Option<PauseEnd>) -> PauseRetries {
+        pausing(end, Some("a bad deploy"))
+    }
+
+    fn plan(open: Option<Pause>, wanted: &PauseRetries) -> PausePlan {
+        let target = orders();
         let now = Timestamp::from_secs(60);
         let planned = wanted.pause(&target, open.as_ref(), "anna", now).unwrap();
         PausePlan {
@@ -286,7 +381,7 @@ mod tests {
     #[test]
     fn the_plan_shows_the_pause_as_it_is_and_as_it_will_be() {
         let open = Pause {
-            target: ORDERS.parse().unwrap(),
+            target: orders(),
             from: Timestamp::from_secs(0),
             until: None,
             spread: Duration::from_secs(1_800),
@@ -304,24 +399,18 @@ mod tests {
                   (deploy 4711)";
         let will_be =
             "  will be paused until 1970-01-01T00:02:00.000Z; events then return over 2m (deploy 4711)";
-        let wanted =
-            PauseTerms { end: Some(PauseEnd::After(Duration::from_secs(60))), ..PauseTerms::default() };
+        let wanted = pausing(Some(PauseEnd::After(Duration::from_secs(60))), None);
         let changed = shown(plan(Some(open.clone()), &wanted));
         assert_eq!(changed, (vec![is.to_owned(), will_be.to_owned()], true));
-        let same = shown(plan(Some(open), &PauseTerms::default()));
+        let same = shown(plan(Some(open), &pausing(None, None)));
         assert_eq!(same, (vec![is.to_owned(), "Nothing to change.".to_owned()], false));
-        let new = PauseTerms { why: Some("a bad deploy".into()), ..PauseTerms::default() };
         let will_be = "orders: will be paused until resumed; events then return over 30m (a bad deploy)";
-        assert_eq!(shown(plan(None, &new)), (vec![will_be.to_owned()], true));
+        assert_eq!(shown(plan(None, &new(None))), (vec![will_be.to_owned()], true));
     }
 
     #[test]
     fn a_plan_stays_the_same_while_time_passes() {
-        let wanted = PauseTerms {
-            end: Some(PauseEnd::After(Duration::from_secs(60))),
-            why: Some("a bad deploy".into()),
-            ..PauseTerms::default()
-        };
+        let wanted = new(Some(PauseEnd::After(Duration::from_secs(60))));
         let now = plan(None, &wanted);
         let later = Pause { until: None, ..now.pause.pause.clone() };
         let later = PausePlan { pause: OpenPause { pause: later, open_seconds: 60 }, ..now.clone() };
@@ -331,5 +420,49 @@ mod tests {
             plan(Some(now.pause.pause.clone()), &wanted).identity(),
             "somebody else has paused it"
         );
+    }
+
+    #[test]
+    fn a_pause_that_makes_no_sense_is_refused() {
+        let refused =
+            |end, now| new(Some(end)).pause(&orders(), None, "ops", at(now)).unwrap_err().to_string();
+        let ended = "the pause would end at 2023-11-14T22:13:30.000Z, not after its start at \
+                     2023-11-14T22:13:30.000Z; choose a later end";
+        assert_eq!(refused(PauseEnd::At(at(10)), 10), ended, "it has passed by the time of the answer");
+        let fortnight = Duration::from_secs(14 * 86_400);
+        assert!(new(Some(PauseEnd::After(fortnight))).pause(&orders(), None, "ops", at(10)).is_ok());
+        let long = refused(PauseEnd::After(fortnight + Duration::from_secs(1)), 10);
+        assert!(long.contains("more than 14 days after 2023-11-14T22:13:30.000Z"), "{long}");
+        let spread = Some(Duration::from_secs(1_209_601));
+        let wide = PauseRetries { spread, ..new(None) }.pause(&orders(), None, "ops", at(10)).unwrap_err();
+        assert_eq!(wide.to_string(), "the spread is 1209601 s; it must be at most 1209600 s (14 days)");
+        let unsaid = pausing(None, None).pause(&orders(), None, "ops", at(10)).unwrap_err().to_string();
+        assert_eq!(unsaid, "orders is not paused; a new pause needs --reason");
+    }
+
+    #[test]
+    fn an_end_counts_from_the_answer() {
+        let end = Some(PauseEnd::After(Duration::from_secs(60)));
+        let until = |now| new(end).pause(&orders(), None, "ops", at(now)).unwrap().until;
+        assert_eq!([until(10), until(70)], [Some(at(70)), Some(at(130))]);
+    }
+
+    #[test]
+    fn an_open_pause_is_changed_and_keeps_the_rest() {
+        let open = Pause {
+            target: orders(),
+            from: at(10),
+            until: Some(at(50)),
+            spread: DEFAULT_SPREAD,
+            by: Some("ops".into()),
+            why: Some("a bad deploy".into()),
+        };
+        let end = Some(PauseEnd::At(at(90)));
+        let spread = Duration::from_secs(7);
+        let change = PauseRetries { spread: Some(spread), ..pausing(end, Some("late")) };
+        let changed = change.pause(&orders(), Some(&open), "ben", at(30)).unwrap();
+        let expected = Pause { until: Some(at(90)), spread, why: Some("late".into()), ..open.clone() };
+        assert_eq!(changed, expected);
+        assert_eq!(pausing(None, None).pause(&orders(), Some(&open), "ben", at(30)).unwrap(), open);
     }
 }

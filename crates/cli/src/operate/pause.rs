@@ -6,8 +6,8 @@ use clap::{ArgGroup, Args};
 use comeback_engine::Timestamp;
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
-use comeback_operate::pause::PauseRetries;
-use comeback_operate::pauses::edits::{PauseEnd, PauseTerms, read_length, read_reason};
+use comeback_operate::pause::{PauseEnd, PauseRetries};
+use comeback_operate::pauses::edits::{read_length, read_reason};
 use comeback_operate::pauses::listing::pauses;
 use comeback_operate::resume::ResumeRetries;
 
@@ -58,12 +58,8 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     if arguments.list {
         return terminal::answer(&pauses(&session.operator(), arguments.history).await?, &session);
     }
-    let wanted = PauseTerms {
-        end: until.map(PauseEnd::At).or(for_.map(PauseEnd::After)),
-        spread: *spread,
-        why: reason.clone(),
-    };
-    let pause = PauseRetries { function: function.clone(), wanted };
+    let end = until.map(PauseEnd::At).or(for_.map(PauseEnd::After));
+    let pause = PauseRetries { function: function.clone(), end, spread: *spread, why: reason.clone() };
     terminal::change(pause, None, &session).await
 }
 

@@ -2,92 +2,19 @@
 
 use std::time::Duration;
 
-use comeback_engine::{LONGEST_PAUSE, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
+use comeback_engine::{LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
 
 use crate::durations;
 use crate::failure::Failure;
-use crate::operator_line::flag;
-use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
-
-/// An operator's settings for a pause. `None` keeps an open pause's value, or gives a new pause the default.
-#[derive(Clone, Debug, Default)]
-pub struct PauseTerms {
-    /// When the pause is to end. By default, a new pause lasts until an operator resumes the retries.
-    pub end: Option<PauseEnd>,
-    /// The time over which the held events are retried after the pause.
-    pub spread: Option<Duration>,
-    /// The reason for the pause, required for a new pause.
-    pub why: Option<String>,
-}
-
-/// When a pause ends, unless an operator ends it earlier.
-#[derive(Clone, Copy, Debug)]
-pub enum PauseEnd {
-    /// The pause ends at this time.
-    At(Timestamp),
-    /// The pause ends this long after the operator's confirmation.
-    After(Duration),
-}
-
-impl PauseTerms {
-    /// The flags to pass to `comeback pause` to set the end and the spread.
-    pub fn flags(&self) -> Vec<String> {
-        let end = self.end.map(|end| match end {
-            PauseEnd::At(until) => flag("until", &until.to_string()),
-            PauseEnd::After(length) => flag("for", &durations::flag(length)),
-        });
-        let spread = self.spread.map(|spread| flag("spread", &durations::flag(spread)));
-        end.into_iter().chain(spread).collect()
-    }
-
-    /// Returns a copy of `open` with these terms. If `open` is `None`, returns a new pause, made by the operator `by`.
-    pub fn pause(
-        &self,
-        target: &PauseTarget,
-        open: Option<&Pause>,
-        by: &str,
-        now: Timestamp,
-    ) -> Result<Pause, Failure> {
-        let end = self.end.map(|end| match end {
-            PauseEnd::At(end) => end.rounded_up_to_secs(),
-            PauseEnd::After(length) => now.saturating_add(length).rounded_up_to_secs(),
-        });
-        let chosen = self.spread.map(|spread| Duration::from_secs(spread.as_secs()));
-        let pause = match open {
-            Some(open) => Pause {
-                until: end.or(open.until),
-                why: self.why.clone().or_else(|| open.why.clone()),
-                ..open.clone()
-            },
-            None if self.why.is_none() => {
-                let name = target.to_string();
-                let name = target_name(&name);
-                return Err(Failure::refused(format!("{name} is not paused; a new pause needs --reason")));
-            }
-            None => Pause {
-                target: target.clone(),
-                from: Timestamp::from_secs(now.as_secs()),
-                until: end,
-                spread: DEFAULT_SPREAD,
-                by: Some(by.to_owned()),
-                why: self.why.clone(),
-            },
-        };
-        let chosen = chosen.or_else(|| open.and_then(chosen_spread));
-        let spread = chosen.unwrap_or_else(|| default_spread(&pause, pause.until));
-        let pause = Pause { spread, ..pause };
-        check(&pause, now)?;
-        Ok(pause)
-    }
-}
+use crate::pauses::{DEFAULT_SPREAD, read_text};
 
 /// The length of the pause, but at most [`DEFAULT_SPREAD`].
-fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
+pub(crate) fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
     end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
 }
 
 /// The pause's spread; `None` if it is the default.
-fn chosen_spread(pause: &Pause) -> Option<Duration> {
+pub(crate) fn chosen_spread(pause: &Pause) -> Option<Duration> {
     (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
 }
 
@@ -117,26 +44,7 @@ pub fn read_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Fails if the pause would end in the past, or not after its start. Also fails if the pause or its spread is longer
-/// than 14 days.
-fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
-    check_spread(pause.spread)?;
-    let from = pause.from.max(now);
-    match pause.until {
-        Some(until) if until <= from => Err(Failure::refused(format!(
-            "the pause would end at {until}, not after its start at {from}; choose a later end"
-        ))),
-        // `from` is rounded up too, because an end relative to `now` was rounded up.
-        Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
-            Err(Failure::refused(format!(
-                "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
-                 longer; choose an earlier end"
-            )))
-        }
-        _ => Ok(()),
-    }
-}
-
+/// Fails if the spread is longer than 14 days.
 pub(crate) fn check_spread(spread: Duration) -> Result<(), Failure> {
     if spread <= LONGEST_SPREAD {
         return Ok(());
@@ -194,10 +102,6 @@ mod tests {
         }
     }
 
-    fn wanted(end: Option<PauseEnd>) -> PauseTerms {
-        PauseTerms { end, why: Some("a bad deploy".into()), ..PauseTerms::default() }
-    }
-
     fn orders() -> PauseTarget {
         ORDERS.parse().unwrap()
     }
@@ -215,46 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_makes_no_sense_is_refused() {
-        let refused =
-            |end, now| wanted(Some(end)).pause(&orders(), None, "ops", at(now)).unwrap_err().to_string();
-        let ended = "the pause would end at 2023-11-14T22:13:30.000Z, not after its start at \
-                     2023-11-14T22:13:30.000Z; choose a later end";
-        assert_eq!(refused(PauseEnd::At(at(10)), 10), ended, "it has passed by the time of the answer");
-        let fortnight = Duration::from_secs(14 * 86_400);
-        assert!(wanted(Some(PauseEnd::After(fortnight))).pause(&orders(), None, "ops", at(10)).is_ok());
-        let long = refused(PauseEnd::After(fortnight + Duration::from_secs(1)), 10);
-        assert!(long.contains("more than 14 days after 2023-11-14T22:13:30.000Z"), "{long}");
-        let spread = Some(Duration::from_secs(1_209_601));
-        let wide = PauseTerms { spread, ..wanted(None) }.pause(&orders(), None, "ops", at(10)).unwrap_err();
-        assert_eq!(wide.to_string(), "the spread is 1209601 s; it must be at most 1209600 s (14 days)");
-        let unsaid = PauseTerms::default().pause(&orders(), None, "ops", at(10)).unwrap_err().to_string();
-        assert_eq!(unsaid, "orders is not paused; a new pause needs --reason");
-    }
-
-    #[test]
-    fn an_end_counts_from_the_answer() {
-        let end = Some(PauseEnd::After(Duration::from_secs(60)));
-        let until = |now| wanted(end).pause(&orders(), None, "ops", at(now)).unwrap().until;
-        assert_eq!([until(10), until(70)], [Some(at(70)), Some(at(130))]);
-    }
-
-    #[test]
-    fn an_open_pause_is_changed_and_keeps_the_rest() {
-        let open = pause(ORDERS, 10, Some(50));
-        let change = PauseTerms {
-            end: Some(PauseEnd::At(at(90))),
-            spread: Some(Duration::from_secs(7)),
-            why: Some("late".into()),
-        };
-        let changed = change.pause(&orders(), Some(&open), "ben", at(30)).unwrap();
-        let spread = Duration::from_secs(7);
-        assert_eq!(changed, Pause { spread, why: Some("late".into()), ..pause(ORDERS, 10, Some(90)) });
-        assert_eq!(PauseTerms::default().pause(&orders(), Some(&open), "ben", at(30)).unwrap(), open);
-        let pauses = Pauses::default().with([pause("*", 5, None), pause(ORDERS, 0, Some(5)), open]);
-        let expected =
-            Pauses::default().with([pause("*", 5, None), pause(ORDERS, 0, Some(5)), changed.clone()]);
-        assert_eq!(with(&pauses, &changed, at(30)), expected);
+    fn changed_pause_replaces_the_open_one() {
+        let others = [pause("*", 5, None), pause(ORDERS, 0, Some(5))];
+        let changed = pause(ORDERS, 10, Some(90));
+        let of = |orders: &Pause| Pauses::default().with(others.iter().chain([orders]).cloned());
+        assert_eq!(with(&of(&pause(ORDERS, 10, Some(50))), &changed, at(30)), of(&changed));
     }
 
     #[test]

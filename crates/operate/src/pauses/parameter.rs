@@ -218,7 +218,6 @@ mod tests {
     use crate::change::{Change, Performed, Plan as _};
     use crate::operator::Operator;
     use crate::pause::PauseRetries;
-    use crate::pauses::edits::PauseTerms;
     use crate::pauses::listing::pauses;
     use crate::request::RequestEvents;
     use crate::request::tests::{request, sample};
@@ -226,8 +225,7 @@ mod tests {
 
     fn pause(function: &str) -> PauseRetries {
         let function = Some(function.parse().unwrap());
-        let wanted = PauseTerms { why: Some("a bad deploy".into()), ..PauseTerms::default() };
-        PauseRetries { function, wanted }
+        PauseRetries { function, end: None, spread: None, why: Some("a bad deploy".into()) }
     }
 
     fn resume(function: &str) -> ResumeRetries {

@@ -12,7 +12,6 @@ use crate::doctor::diagnosis::Examination;
 use crate::doctor::doctor;
 use crate::operator::{Operator, Which};
 use crate::pause::PauseRetries;
-use crate::pauses::edits::PauseTerms;
 use crate::request::RequestEvents;
 use crate::resume::ResumeRetries;
 use crate::status::status;
@@ -93,8 +92,8 @@ async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
     );
 
     // While an operator fixes `orders`, its events are held.
-    let wanted = PauseTerms { why: Some("the payment service".into()), ..PauseTerms::default() };
-    shift.perform(PauseRetries { function: orders(), wanted }).await;
+    let why = Some("the payment service".into());
+    shift.perform(PauseRetries { function: orders(), end: None, spread: None, why }).await;
     shift.pass(HOUR);
     let held = shift.waits().await[&("orders".into(), "ConnectTimeout".into())].0;
     assert!(held >= count, "{held} of {count}");

@@ -8,8 +8,7 @@ use serde_json::Value;
 use crate::change::{Change, Performed, Plan as _, perform};
 use crate::failure::Failure;
 use crate::operator::Operator;
-use crate::pause::PauseRetries;
-use crate::pauses::edits::{PauseEnd, PauseTerms};
+use crate::pause::{PauseEnd, PauseRetries};
 use crate::request::RequestEvents;
 use crate::request::withdraw::WithdrawRequests;
 use crate::resume::ResumeRetries;
@@ -85,8 +84,8 @@ impl SimulatedChange {
         let ending = match self {
             Self::Pause(length) => {
                 let end = length.map(PauseEnd::After);
-                let wanted = PauseTerms { end, spread: None, why: Some("chaos".into()) };
-                confirmed(&operator, PauseRetries { function, wanted }).await
+                let why = Some("chaos".into());
+                confirmed(&operator, PauseRetries { function, end, spread: None, why }).await
             }
             Self::Resume(spread) => {
                 confirmed(&operator, ResumeRetries { function, spread: Some(spread) }).await
