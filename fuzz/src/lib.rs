@@ -10,8 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use comeback_backoff::{UnreadableWait, requested_wait};
 use comeback_engine::{
     Action, BACKOFF_RANGE, BatchEvent, BatchReport, Directive, FailedEvent, HOLD, InvocationRecord, Jitter,
-    LONGEST_PAUSE, LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies,
-    Policy, ReasonCode, Record, Settings, Timestamp, longest_between_reads,
+    LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies, Policy,
+    RETENTION, ReasonCode, Record, Settings, Timestamp, longest_between_reads,
 };
 use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
@@ -241,7 +241,7 @@ impl Question {
             ..Settings::default()
         };
         // The start is limited so that the pause ends before the year 10000.
-        let (from, length) = (from % 249_000_000_000, within(length, 0..=LONGEST_PAUSE.as_secs()));
+        let (from, length) = (from % 249_000_000_000, within(length, 0..=RETENTION.as_secs()));
         let until = if length == 0 { 0 } else { from + length };
         let record = Record {
             message_id: id.to_string(),

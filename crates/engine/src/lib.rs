@@ -83,7 +83,7 @@ pub use known_pauses::LONG_PAUSE;
 pub use log_fold::{Handle, LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
 pub use log_line::{LogLevel, LogLine, LoggedEvent, NotALine, Version};
 pub use outcome::{Cause, DueBy, Early, Location, Outcome, What};
-pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
+pub use pauses::{GarbledPauses, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
 pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};

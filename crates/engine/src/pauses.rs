@@ -57,9 +57,6 @@ pub struct Pause {
 /// Maximum spread of a pause: 14 days, the longest time that SQS can keep a message.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// Maximum planned length of a pause: 14 days, the longest time that SQS can keep a message.
-pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
-
 impl Pauses {
     /// Returns the document with its pauses replaced by `pauses`.
     #[must_use]
@@ -316,13 +313,15 @@ impl Pauses {
     ///
     /// Fails if the document is too long even without ended pauses.
     pub fn fitted(&self, now: Timestamp) -> Result<(Self, Vec<Pause>), TooLarge> {
+        let is_withdrawn =
+            |entry: &mut RequestEntry| entry.request.as_ref().is_ok_and(|request| request.withdrawn);
         let (mut document, mut forgotten) = (self.tidied(now), Vec::new());
         loop {
             let bytes = document.write().len();
             if bytes <= LONGEST_PAUSES {
                 return Ok((document, forgotten));
             }
-            if document.drop_withdrawn() {
+            if document.requests.extract_if(.., is_withdrawn).count() > 0 {
                 continue;
             }
             let ended = document.pauses.iter().enumerate().filter(|(_, pause)| pause.is_over(now));
@@ -330,13 +329,6 @@ impl Pauses {
             let Some(first) = first else { return Err(TooLarge { bytes }) };
             forgotten.push(document.pauses.remove(first));
         }
-    }
-
-    /// Removes all withdrawn requests, and returns true if there were any.
-    fn drop_withdrawn(&mut self) -> bool {
-        let before = self.requests.len();
-        self.requests.retain(RequestEntry::is_not_withdrawn);
-        self.requests.len() < before
     }
 
     /// Returns the document without entries that have no effect. Merges ended pauses of the same target if there is no

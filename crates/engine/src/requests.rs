@@ -76,19 +76,15 @@ pub struct Request {
 }
 
 impl Request {
-    /// The time by which the handler will have checked every message that the request may apply to.
+    /// Returns the request with its end set: the time by which the handler will have checked every message that the
+    /// request may apply to.
     ///
     /// `hidden` is the longest time that the handler hides a message after noticing the request.
-    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
-        let read = self.within + longest_between_reads(maximum_concurrency);
-        let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
-        self.at.saturating_add((read + called).min(LONGEST_REQUEST))
-    }
-
-    /// Returns the request with its [end](Self::end) set.
     #[must_use]
     pub fn with_end(self, hidden: Duration, maximum_concurrency: u64) -> Self {
-        let end = self.end(hidden, maximum_concurrency);
+        let read = self.within + longest_between_reads(maximum_concurrency);
+        let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
+        let end = self.at.saturating_add((read + called).min(LONGEST_REQUEST));
         Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
@@ -205,10 +201,6 @@ impl RequestEntry {
         let text = self.text.trim_end();
         let members = text.strip_suffix('}').unwrap_or(text);
         Self::read(&format!(r#"{members},"withdrawn":true}}"#), self.kind)
-    }
-
-    pub(crate) fn is_not_withdrawn(&self) -> bool {
-        !self.request.as_ref().is_ok_and(|request| request.withdrawn)
     }
 
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {

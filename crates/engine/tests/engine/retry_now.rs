@@ -186,9 +186,9 @@ fn a_request_lasts_until_every_message_is_checked() {
         let pauses = with(&[request(HOUR, "")], "");
         let retry = pauses.requests().next().expect("it is one");
         let environments = policy.settings().maximum_concurrency;
-        let end = retry.end(policy.backoff().cap(), environments);
+        let ending = retry.clone().with_end(policy.backoff().cap(), environments);
         let millis = 1_000 * (300 + checked + 1_230 + 3_600) + 37_500;
-        assert_eq!(end, after(at(HOUR), millis), "{cap}");
+        assert_eq!(ending.until, Some(after(at(HOUR), millis).rounded_up_to_secs()), "{cap}");
     }
     let until = T0.as_secs() + 2 * HOUR;
     let reached = |more: &str, now| is_reached(&record(), &waits(), &[request(HOUR, more)], now);
