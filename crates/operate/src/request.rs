@@ -107,9 +107,16 @@ impl Change for RequestEvents {
     /// events that have failed by now. More messages may therefore be recalled than the plan shows.
     async fn perform(&self, operator: &Operator, _: &RequestPlan) -> Result<Performed<Self>, Failure> {
         let plan = self.plan(operator).await?;
-        let (request, forgotten) = self.write(operator, &plan).await?;
+        let RequestPlan { deployment, target, wanted, reach, .. } = &plan;
+        let parameter = Parameter::of(&operator.account, deployment)?;
+        let policies = policies(deployment)?;
+        // A handler that has not read the request yet may hide a message again.
+        let hidden = reach.hidden.max(longest_hiding(&policies, target));
+        let request = self.request(operator, target.clone(), operator.now(), hidden, &policies);
+        let is_in = |pauses: &Pauses| pauses.requests().any(|it| *it == request);
+        let make = |pauses: &Pauses| Ok(pauses.with_request(&request));
+        let forgotten = parameter.edit(request.at, make, is_in).await?;
         let written = Written::Request(request.clone());
-        let RequestPlan { deployment, wanted, reach, .. } = &plan;
         let (result, end) = recall(operator, deployment, wanted, &written, reach.recalled).await;
         let plan = RequestPlan { requested: Some(RequestInForce(request)), result, ..plan };
         Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
@@ -214,22 +221,6 @@ impl RequestEvents {
             RequestKind::Cancel if request.names_keys() => request,
             _ => request.with_end(hidden, policies.stack().settings().maximum_concurrency),
         }
-    }
-
-    /// Writes the planned request to the SSM parameter, and returns it with the past pauses that were dropped for
-    /// lack of room.
-    async fn write(&self, operator: &Operator, plan: &RequestPlan) -> Result<(Request, Vec<Pause>), Failure> {
-        let account = &operator.account;
-        let parameter = Parameter::of(account, &plan.deployment)?;
-        let (target, now) = (plan.target.clone(), operator.now());
-        let policies = policies(&plan.deployment)?;
-        // A handler that has not read the request yet may hide a message again.
-        let hidden = plan.reach.hidden.max(longest_hiding(&policies, &target));
-        let request = self.request(operator, target, now, hidden, &policies);
-        let is_in = |pauses: &Pauses| pauses.requests().any(|it| *it == request);
-        let make = |pauses: &Pauses| Ok(pauses.with_request(&request));
-        let forgotten = parameter.edit(request.at, make, is_in).await?;
-        Ok((request, forgotten))
     }
 }
 

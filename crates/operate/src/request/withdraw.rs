@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Pause, PauseTarget, Pauses, Request, RequestKind};
+use comeback_engine::{PauseTarget, Pauses, Request, RequestKind};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
@@ -86,8 +86,13 @@ impl Change for WithdrawRequests {
         if now.identity() != plan.identity() {
             return Ok(Performed::Outdated(now));
         }
-        let note = forgotten_note(&self.write(operator, plan).await?);
-        Ok(Performed::Done(Withdrawn { plan: plan.clone(), note }, Ok(())))
+        let parameter = Parameter::of(&operator.account, &plan.deployment)?;
+        let is_it = |request: &Request| request.kind == self.kind && request.target == plan.target;
+        let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
+        let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
+        let forgotten = parameter.edit(operator.now(), make, is_in).await?;
+        let withdrawn = Withdrawn { plan: plan.clone(), note: forgotten_note(&forgotten) };
+        Ok(Performed::Done(withdrawn, Ok(())))
     }
 
     fn activity(&self, done: &Withdrawn) -> Option<Activity> {
@@ -96,18 +101,6 @@ impl Change for WithdrawRequests {
             functions: vec![done.plan.target.to_string()],
             ..Activity::default()
         })
-    }
-}
-
-impl WithdrawRequests {
-    /// Withdraws the planned requests, and returns the past pauses that were dropped because the parameter was full.
-    async fn write(&self, operator: &Operator, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
-        let account = &operator.account;
-        let parameter = Parameter::of(account, &plan.deployment)?;
-        let is_it = |request: &Request| request.kind == self.kind && request.target == plan.target;
-        let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
-        let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
-        parameter.edit(operator.now(), make, is_in).await
     }
 }
 
