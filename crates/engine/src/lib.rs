@@ -86,7 +86,7 @@ pub use outcome::{Cause, DueBy, Early, Location, Outcome, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
-pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};
+pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, LONGEST_UNANSWERED, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, PausesRead};

@@ -12,7 +12,6 @@
 
 use std::time::Duration;
 
-use crate::arn::PauseTarget;
 use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
 use crate::outcome::{Cause, DueBy, NOT_RECALLED};
 use crate::pauses::{Pause, Pauses};
@@ -35,15 +34,6 @@ pub enum Recall<'p> {
     Request(&'p Request),
     /// A pause that has ended.
     Resume(&'p Pause),
-}
-
-/// An entry that an operator adds to the pauses document before recalling the messages that it covers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Written {
-    /// A request to retry or cancel waiting events.
-    Request(Request),
-    /// The end of a pause: the paused functions, and the time when the pause ended.
-    Resume(PauseTarget, Timestamp),
 }
 
 /// The reason why a message is not made visible early.
@@ -98,33 +88,25 @@ impl Rules<'_> {
     }
 }
 
-impl Written {
-    /// Returns the time at which the operator made the request, or at which the pause ended.
-    pub const fn at(&self) -> Timestamp {
-        match self {
-            Self::Request(request) => request.at,
-            Self::Resume(_, end) => *end,
-        }
-    }
-
-    /// Finds this entry in a document. Returns `None` if an operator has removed or withdrawn the entry.
-    pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
-        match self {
-            Self::Request(request) => pauses.requests().find(|it| *it == request).map(Recall::Request),
-            Self::Resume(target, end) => {
-                let ended = |it: &&Pause| it.target == *target && it.until == Some(*end);
-                pauses.iter().find(ended).map(Recall::Resume)
-            }
-        }
-    }
-}
-
 impl Recall<'_> {
     /// Returns the time at which the operator made the request, or at which the pause ended.
     pub fn at(self) -> Timestamp {
         match self {
             Self::Request(request) => request.at,
             Self::Resume(pause) => pause.until.unwrap_or(pause.from),
+        }
+    }
+
+    /// Finds this entry in a document. Returns `None` if an operator has removed or withdrawn the entry.
+    ///
+    /// Only the target and the end identify a pause, because the document may have joined it with an earlier one.
+    pub fn find(self, pauses: &Pauses) -> Option<Recall<'_>> {
+        match self {
+            Self::Request(request) => pauses.requests().find(|it| *it == request).map(Recall::Request),
+            Self::Resume(pause) => {
+                let is_it = |it: &&Pause| it.target == pause.target && it.until == pause.until;
+                pauses.iter().find(is_it).map(Recall::Resume)
+            }
         }
     }
 

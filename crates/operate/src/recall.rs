@@ -1,13 +1,13 @@
 //! Recalls hidden messages after a change that makes their events due earlier.
 //!
 //! The handler logs the receipt handle of each message that it hides. A recall waits until the handler has read the
-//! change, and then reads the log. Each message that [`Recall`](comeback_engine::Recall) chooses gets a new
-//! visibility timeout, which expires when its retry is due.
+//! change, and then reads the log. Each message that [`Recall`] chooses gets a new visibility timeout, which expires
+//! when its retry is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{HOLD, NotRecalled, Pauses, RETURNS_SOON, Rules, Timestamp, Written};
+use comeback_engine::{HOLD, NotRecalled, Pauses, RETURNS_SOON, Recall, Rules, Timestamp};
 use serde::Serialize;
 
 use crate::aws::{EntryFailure, EntryFailureKind};
@@ -61,13 +61,13 @@ struct Chosen {
 
 /// Makes the hidden messages that match `wanted` visible when their retries are due.
 ///
-/// `written` is the request or the end of a pause; it must already be in the SSM parameter. `planned` is the number
-/// of messages to recall; if it is 0, the function does nothing and returns `None`.
+/// `entry` is the request or the end of a pause; it must already be in the SSM parameter. `planned` is the number of
+/// messages to recall; if it is 0, the function does nothing and returns `None`.
 pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
     wanted: &WaitingFilter,
-    written: &Written,
+    entry: Recall<'_>,
     planned: u64,
 ) -> (Option<Recalled>, Result<(), Failure>) {
     if planned == 0 {
@@ -75,7 +75,7 @@ pub(crate) async fn recall(
     }
     let mut recalled = Recalled::default();
     let work = async {
-        let chosen = operator.interrupt.or(choose(operator, deployment, wanted, written)).await;
+        let chosen = operator.interrupt.or(choose(operator, deployment, wanted, entry)).await;
         let (chosen, left) = chosen?;
         recalled = left;
         recalled.hide(operator, deployment, chosen).await
@@ -88,17 +88,17 @@ async fn choose(
     operator: &Operator,
     deployment: &Deployment,
     wanted: &WaitingFilter,
-    written: &Written,
+    entry: Recall<'_>,
 ) -> Result<(Vec<Chosen>, Recalled), Failure> {
-    until_it_is_read(operator, deployment, written.at()).await;
+    until_it_is_read(operator, deployment, entry.at()).await;
     let now = operator.now();
-    let since = matches!(written, Written::Resume(..)).then_some(HELD_LINES);
+    let since = matches!(entry, Recall::Resume(_)).then_some(HELD_LINES);
     let scope = Scope { wanted, since, handles: true };
     let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
     let policies = deployment.policies().ok();
     let none = Pauses::default();
     let pauses = reading.pauses.as_ref().map_err(Clone::clone)?.as_ref().unwrap_or(&none);
-    let (Some(policies), Some(entry)) = (&policies, written.find(pauses)) else {
+    let (Some(policies), Some(entry)) = (&policies, entry.find(pauses)) else {
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
     let rules = Rules { policies, pauses };
@@ -236,7 +236,7 @@ mod tests {
     use crate::change::{Change, Performed, Plan as _};
     use crate::request::RequestEvents;
     use crate::request::tests::{moves, request, sample, writes};
-    use crate::resume::ResumeRetries;
+    use crate::resume::{ResumeRetries, ending};
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -436,8 +436,9 @@ mod tests {
         let (aws, operator) = sample();
         let deployment = operator.deployment().await.unwrap();
         aws.deny("ssm:GetParameter");
-        let written = Written::Resume(PauseTarget::All, aws.time());
-        let (_, end) = recall(&operator, &deployment, &WaitingFilter::default(), &written, 1).await;
+        let pause = ending(&PauseTarget::All, aws.time());
+        let entry = Recall::Resume(&pause);
+        let (_, end) = recall(&operator, &deployment, &WaitingFilter::default(), entry, 1).await;
         let said = end.unwrap_err().to_string();
         assert!(said.contains("ssm:GetParameter") && said.contains("stands"), "{said}");
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use comeback_engine::{
     LONGEST_REQUEST, LONGEST_UNANSWERED, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies,
-    PolicyEntry, Recall, Request, RequestKind, Timestamp, Written,
+    PolicyEntry, Recall, Request, RequestKind, Timestamp,
 };
 use serde::Serialize;
 
@@ -116,8 +116,8 @@ impl Change for RequestEvents {
         let is_in = |pauses: &Pauses| pauses.requests().any(|it| *it == request);
         let make = |pauses: &Pauses| Ok(pauses.with_request(&request));
         let forgotten = parameter.edit(request.at, make, is_in).await?;
-        let written = Written::Request(request.clone());
-        let (result, end) = recall(operator, deployment, wanted, &written, reach.recalled).await;
+        let entry = Recall::Request(&request);
+        let (result, end) = recall(operator, deployment, wanted, entry, reach.recalled).await;
         let plan = RequestPlan { requested: Some(RequestInForce(request)), result, ..plan };
         Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp, Written};
+use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Recall, Timestamp};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
@@ -114,9 +114,10 @@ impl Change for ResumeRetries {
         // More events may be held now than when the plan was made.
         let held = now.held;
         let (ended, forgotten) = close(operator, plan).await?;
-        let written = Written::Resume(plan.target.clone(), ended);
+        let pause = ending(&plan.target, ended);
+        let entry = Recall::Resume(&pause);
         let planned = held.as_ref().map_or(0, |held| held.recalled);
-        let (result, end) = recall(operator, &plan.deployment, &self.wanted(), &written, planned).await;
+        let (result, end) = recall(operator, &plan.deployment, &self.wanted(), entry, planned).await;
         let (now, note) = (operator.now(), forgotten_note(&forgotten));
         let forgotten = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
         let plan = ResumePlan { forgotten, held, result, ..plan.clone() };
@@ -145,8 +146,8 @@ impl ResumeRetries {
         target: &PauseTarget,
         now: Timestamp,
     ) -> Result<Reach, Failure> {
-        let ended = Written::Resume(target.clone(), now.rounded_up_to_secs());
-        let Some(entry) = ended.find(closed) else { return Ok(Reach::default()) };
+        let ended = ending(target, now.rounded_up_to_secs());
+        let Some(entry) = Recall::Resume(&ended).find(closed) else { return Ok(Reach::default()) };
         let wanted = self.wanted();
         let scope = Scope { wanted: &wanted, since: Some(HELD_LINES), handles: true };
         let read = Reading::read(operator, deployment.clone(), scope, now);
@@ -157,6 +158,11 @@ impl ResumeRetries {
     fn wanted(&self) -> WaitingFilter {
         WaitingFilter { functions: self.function.iter().cloned().collect(), ..WaitingFilter::default() }
     }
+}
+
+/// A pause of the target that ends at `end`, for [`Recall::find`], which compares nothing else.
+pub(crate) fn ending(target: &PauseTarget, end: Timestamp) -> Pause {
+    Pause { target: target.clone(), from: end, until: Some(end), spread: Duration::ZERO, by: None, why: None }
 }
 
 /// Ends the open pauses. Returns the time at which they end, and the older pauses that were dropped for lack of room.

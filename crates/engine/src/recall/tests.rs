@@ -225,3 +225,19 @@ fn a_line_is_recalled_for_the_first_entry_alone() {
     let twice = document(&[(AT - 900, Some(AT - 60), 0), (AT - 30, Some(AT), 0)], &[]);
     assert_eq!(recalled(&[holds(AT - 90)], &twice), Err(NotRecalled::Before));
 }
+
+#[test]
+fn an_entry_is_found_unless_an_operator_took_it_back() {
+    let pauses = document(&[(AT - 900, Some(AT), 120)], &[(AT, 600)]);
+    let request = Recall::Request(pauses.requests().next().unwrap());
+    assert_eq!(request.find(&pauses), Some(request));
+    for taken_back in [pauses.withdrawn(|_| true), document(&[], &[(AT + 1, 600)])] {
+        assert_eq!(request.find(&taken_back), None, "{taken_back:?}");
+    }
+    let resume = Recall::Resume(pauses.iter().next().unwrap());
+    let joined = document(&[(AT - 2_000, Some(AT), 60)], &[]);
+    assert_eq!(resume.find(&joined), joined.iter().next().map(Recall::Resume));
+    for other in [document(&[(AT - 900, Some(AT + 1), 120)], &[]), document(&[(AT - 900, None, 120)], &[])] {
+        assert_eq!(resume.find(&other), None, "{other:?}");
+    }
+}
