@@ -29,7 +29,6 @@ use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, holds, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, recall};
-use crate::request::follow::Watch;
 use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
@@ -365,20 +364,6 @@ impl Answer for Requested {
     }
 }
 
-impl Requested {
-    /// Returns a [`Watch`] on the retries that the request makes due, if it affects any event in the log.
-    pub fn watch(&self) -> Option<Watch> {
-        let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
-        let end = requested.as_ref()?.0.last_moment();
-        (!reach.retries.is_empty()).then(|| Watch {
-            deployment: deployment.clone(),
-            wanted: wanted.clone(),
-            awaited: reach.retries.clone(),
-            time: *begin..end,
-        })
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use serde_json::{Value, json};
@@ -420,7 +405,7 @@ pub(crate) mod tests {
         RequestEvents { kind, within, function, error, keys: Vec::new(), why }
     }
 
-    fn plan(reach: Reach) -> RequestPlan {
+    pub(crate) fn plan(reach: Reach) -> RequestPlan {
         RequestPlan {
             requested: None,
             checked_within_seconds: reach.hidden.as_secs(),
@@ -470,7 +455,7 @@ pub(crate) mod tests {
             lines.push(line.to_string());
             Ok::<_, Failure>(())
         };
-        requested.watch().unwrap().follow(&operator, say).await.unwrap();
+        requested.follow(&operator, say).await.unwrap();
         let last = lines.last().unwrap();
         assert!(lines.len() == 1 && last.ends_with("Z  1 of 1 retried"), "{lines:?}");
 

@@ -87,10 +87,10 @@ pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Resul
     let retries = events.request(RequestKind::Retry, within, why.as_ref());
     let requested = terminal::changed(retries, Some(*dry_run), &session).await?;
     let Some(requested) = requested.filter(|_| *watch) else { return Ok(()) };
-    match requested.watch() {
-        None => session.say("Nothing to watch: the handler's log does not say which events wait.\n"),
-        Some(watch) => watch.follow(&session.operator(), |line| session.say(&(coloured(&line) + "\n"))).await,
+    if !requested.can_be_followed() {
+        return session.say("Nothing to watch: the handler's log does not say which events wait.\n");
     }
+    requested.follow(&session.operator(), |line| session.say(&(coloured(&line) + "\n"))).await
 }
 
 pub(crate) const CANCEL_EXAMPLES: &str = "\

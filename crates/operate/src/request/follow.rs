@@ -1,7 +1,6 @@
 //! Watches the handler's log for the retries made at an operator's request.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::time::Duration;
 
 use comeback_engine::{LogLine, Timestamp, What};
@@ -9,13 +8,13 @@ use comeback_engine::{LogLine, Timestamp, What};
 use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::command::CommandName;
-use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
+use crate::request::reach::Reach;
+use crate::request::{RequestPlan, Requested};
 use crate::text;
 use crate::text::{Text, quoted};
-use crate::waiting::filter::WaitingFilter;
 
 /// The time between two reads of the log.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -24,20 +23,15 @@ const LINES_ARRIVE: Duration = Duration::from_secs(60);
 /// The time to wait for failures after the last retry.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// Watches the handler's log for the retries that a request makes due.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    pub(super) deployment: Deployment,
-    pub(super) wanted: WaitingFilter,
-    /// The event key and retry number of each retry to wait for.
-    pub(super) awaited: HashSet<(String, u64)>,
-    /// The time range to watch, from when the plan was made until the request ends.
-    pub(super) time: Range<Timestamp>,
-}
+impl Requested {
+    /// Returns true if the log shows an event that the request affects.
+    pub fn can_be_followed(&self) -> bool {
+        !self.plan.reach.retries.is_empty()
+    }
 
-impl Watch {
-    /// Calls `say` with the numbers of retries and new failures whenever one of them changes. Returns soon after the
-    /// last awaited retry, at the end of the request, or when the operator interrupts.
+    /// Watches the handler's log for the retries that the request makes due. Calls `say` with the numbers of retries
+    /// and new failures whenever one of them changes. Returns soon after the last awaited retry, at the end of the
+    /// request, or when the operator interrupts.
     ///
     /// # Errors
     ///
@@ -47,17 +41,18 @@ impl Watch {
         operator: &Operator,
         mut say: impl FnMut(Text) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut end = self.time.end.saturating_add(LINES_ARRIVE);
+        let RequestPlan { reach: Reach { retries: awaited, .. }, begin, requested, .. } = &self.plan;
+        let last_moment = requested.as_ref().map_or(*begin, |request| request.0.last_moment());
+        let mut end = last_moment.saturating_add(LINES_ARRIVE);
         let (mut said, mut counts) = (None, Counts::default());
         loop {
-            counts.read(self, &operator.account).await?;
+            counts.read(&self.plan, &operator.account).await?;
             let (now, found) = (operator.now(), (counts.retried.len(), counts.failed_again()));
-            if counts.retried.len() == self.awaited.len() && said.is_none_or(|(retried, _)| retried < found.0)
-            {
+            if counts.retried.len() == awaited.len() && said.is_none_or(|(retried, _)| retried < found.0) {
                 end = end.min(now.saturating_add(FAILURES_ARRIVE));
             }
             if said != Some(found) {
-                say(text![now, "  ", counts.in_words(self.awaited.len())])?;
+                say(text![now, "  ", counts.in_words(awaited.len())])?;
             }
             said = Some(found);
             if now > end {
@@ -75,9 +70,9 @@ impl Watch {
 
     /// Returns a note for a request that has ended, if some of its events have no retry in the log.
     fn left_over(&self, retried: usize) -> Option<Text> {
-        let left = self.awaited.len() - retried;
+        let left = self.plan.reach.retries.len() - retried;
         let events = counted(left as u64, "event has", "events have");
-        let waiting = quoted(self.deployment.command(CommandName::Waiting, [""; 0]));
+        let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
         (left > 0).then(|| {
             text![
                 format!("the request has ended, but {events} no retry in the log; "),
@@ -88,7 +83,7 @@ impl Watch {
     }
 }
 
-/// Counts of the retries made since a request, and of those that failed. Only retries in [`Watch::awaited`] count.
+/// Counts of the retries made since a request, and of those that failed. Only retries in [`Reach::retries`] count.
 #[derive(Debug, Default)]
 struct Counts {
     retried: HashSet<(String, u64)>,
@@ -99,16 +94,16 @@ struct Counts {
 }
 
 impl Counts {
-    async fn read(&mut self, watch: &Watch, account: &Account) -> Result<(), Failure> {
-        let Watch { deployment, wanted, awaited, time } = watch;
-        let all = LogFilter::since(&deployment.log_group, self.read_from(time.start));
+    async fn read(&mut self, plan: &RequestPlan, account: &Account) -> Result<(), Failure> {
+        let RequestPlan { deployment, wanted, reach, begin, .. } = plan;
+        let all = LogFilter::since(&deployment.log_group, self.read_from(*begin));
         let lines = LogFilter { pattern: Some(wanted.pattern()), ..all };
         let take = |page: Vec<LogEvent>| {
             for event in page {
                 self.last = self.last.max(Some(event.at));
                 let Ok(line) = LogLine::read(&event.message) else { continue };
                 if line.event.as_ref().is_some_and(|about| wanted.takes(about)) {
-                    self.take(line, awaited);
+                    self.take(line, &reach.retries);
                 }
             }
         };
@@ -152,7 +147,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::deployment::Deployment;
     use crate::log::test_line;
+    use crate::request::tests::plan;
 
     #[test]
     fn only_awaited_retries_count_each_once() {
@@ -188,11 +185,11 @@ mod tests {
 
     #[test]
     fn end_of_a_request_names_the_events_it_left() {
-        let awaited = (0..2_001).map(|number| (format!("k-{number}"), 1)).collect();
+        let retries = (0..2_001).map(|number| (format!("k-{number}"), 1)).collect();
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
-        let time = Timestamp::from_secs(0)..Timestamp::from_secs(60);
-        let watch = Watch { deployment, wanted: WaitingFilter::default(), awaited, time };
-        let left = |retried| watch.left_over(retried).map(|text| text.to_string());
+        let plan = RequestPlan { deployment, ..plan(Reach { retries, ..Reach::default() }) };
+        let requested = Requested { plan, note: None };
+        let left = |retried| requested.left_over(retried).map(|text| text.to_string());
         let rest = "no retry in the log; `comeback waiting --stack shop` shows what still waits";
         assert_eq!(left(2_001), None);
         assert_eq!(left(2_000), Some(format!("the request has ended, but 1 event has {rest}")));
