@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use askama::Template;
+use async_trait::async_trait;
 use axum::Router;
 use axum::response::Response;
 
@@ -21,7 +22,7 @@ use comeback_operate::{
     Text,
 };
 
-use futures_util::future::{LocalBoxFuture, join};
+use futures_util::future::join;
 
 use crate::access::token;
 use crate::console::Console;
@@ -104,53 +105,42 @@ impl Input {
 }
 
 /// A change of any kind that a form requests.
+#[async_trait(?Send)]
 pub(super) trait Asked {
     /// Plans the change, and returns the plan for the operator to confirm.
-    fn offer<'a>(&'a self, operator: &'a Operator) -> LocalBoxFuture<'a, Result<Offer, Failure>>;
+    async fn offer(&self, operator: &Operator) -> Result<Offer, Failure>;
 
     /// Plans the change again, and performs it only if the operator has agreed to the same plan.
-    fn carry_out<'a>(
-        &'a self,
-        operator: &'a Operator,
-        screen: &'a PageScreen,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>>;
+    async fn carry_out(&self, operator: &Operator, screen: &PageScreen) -> Result<(), Failure>;
 }
 
+#[async_trait(?Send)]
 impl<C: Change> Asked for C {
-    fn offer<'a>(&'a self, operator: &'a Operator) -> LocalBoxFuture<'a, Result<Offer, Failure>> {
-        Box::pin(async move {
-            let plan = self.plan(operator).await?;
-            let about =
-                |question: comeback_operate::Question| Question::about(&question.text, &plan.identity());
-            let question = plan.question().map(about);
-            let end = if question.is_some() { Ok(()) } else { plan.end() };
-            Ok(Offer { layout: plan.layout(), question, failure: end.err().map(|failure| failure.text()) })
-        })
+    async fn offer(&self, operator: &Operator) -> Result<Offer, Failure> {
+        let plan = self.plan(operator).await?;
+        let about = |question: comeback_operate::Question| Question::about(&question.text, &plan.identity());
+        let question = plan.question().map(about);
+        let end = if question.is_some() { Ok(()) } else { plan.end() };
+        Ok(Offer { layout: plan.layout(), question, failure: end.err().map(|failure| failure.text()) })
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        operator: &'a Operator,
-        screen: &'a PageScreen,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async move {
-            let mut plan = self.plan(operator).await?;
-            loop {
-                let Some(question) = plan.question() else {
-                    screen.show(plan.layout());
-                    return plan.end();
-                };
-                screen.agree(&question.text, &plan.identity())?;
-                match perform(self, operator, &plan).await? {
-                    (Performed::Done(done, result), recorded) => {
-                        screen.show(result_layout(&done, &recorded));
-                        return result;
-                    }
-                    // The operator has not agreed to the new plan, so the next call to `agree` fails.
-                    (Performed::Outdated(new), _) => plan = new,
+    async fn carry_out(&self, operator: &Operator, screen: &PageScreen) -> Result<(), Failure> {
+        let mut plan = self.plan(operator).await?;
+        loop {
+            let Some(question) = plan.question() else {
+                screen.show(plan.layout());
+                return plan.end();
+            };
+            screen.agree(&question.text, &plan.identity())?;
+            match perform(self, operator, &plan).await? {
+                (Performed::Done(done, result), recorded) => {
+                    screen.show(result_layout(&done, &recorded));
+                    return result;
                 }
+                // The operator has not agreed to the new plan, so the next call to `agree` fails.
+                (Performed::Outdated(new), _) => plan = new,
             }
-        })
+        }
     }
 }
 
