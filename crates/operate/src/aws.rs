@@ -15,7 +15,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use comeback_engine::Timestamp;
+use comeback_engine::{Record, Timestamp};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -115,12 +115,7 @@ pub trait Aws: fmt::Debug {
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
     /// `sqs:ReceiveMessage`: receives up to ten messages, or none while the queue is at its in-flight limit.
-    async fn receive(
-        &self,
-        url: &str,
-        most: usize,
-        receive: Receive,
-    ) -> Result<Vec<ReceivedMessage>, Failure>;
+    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Received>, Failure>;
 
     /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS does not respond, the result
     /// is a failure, but SQS may have accepted the message.
@@ -352,16 +347,10 @@ pub struct Receive {
 }
 
 /// A message that was received from a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReceivedMessage {
-    /// SQS's id for the message; empty if SQS returned none.
-    pub id: String,
-    /// The handle for deleting or hiding the message; `None` if SQS returned none.
-    pub receipt_handle: Option<String>,
-    /// The message's body; `None` if SQS returned none.
-    pub body: Option<String>,
-    /// The message's system attributes, such as `SentTimestamp`, by name.
-    pub system: BTreeMap<String, String>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The message, in the form that the handler's code uses, but without `attributes` and `moved`.
+    pub record: Record,
     /// The message attributes, by name.
     pub attributes: BTreeMap<String, MessageAttribute>,
 }

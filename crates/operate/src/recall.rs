@@ -226,12 +226,12 @@ impl Recalled {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::{PauseTarget, RequestKind};
+    use comeback_engine::{PauseTarget, Record, RequestKind};
     use serde_json::json;
 
     use super::*;
     use crate::aws::simulated::Sample;
-    use crate::aws::{EntryFailureKind, NewMessage, Receive, ReceivedMessage};
+    use crate::aws::{EntryFailureKind, NewMessage, Receive};
     use crate::change::tests::plain;
     use crate::change::{Change, Performed, Plan as _};
     use crate::request::RequestEvents;
@@ -246,14 +246,14 @@ mod tests {
         aws: &crate::aws::simulated::SimulatedAws,
         key: &str,
         action: &str,
-    ) -> ReceivedMessage {
+    ) -> Record {
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let url = operator.deployment().await.unwrap().retry_queue.url;
         let receive = Receive { visibility: HOUR, wait: Duration::ZERO };
-        let message = operator.account.aws.receive(&url, 1, receive).await.unwrap().remove(0);
+        let message = operator.account.aws.receive(&url, 1, receive).await.unwrap().remove(0).record;
         let due = aws.time().saturating_add(HOUR);
         let line = json!({
-            "message_id": message.id, "receipt_handle": message.receipt_handle, "action": action, "due": due, "due_by": "policy",
+            "message_id": message.message_id, "receipt_handle": message.receipt_handle, "action": action, "due": due, "due_by": "policy",
             "delay": HOUR.as_secs(),
         });
         writes(aws, key, line);
@@ -270,11 +270,11 @@ mod tests {
         let (aws, operator) = sample();
         let mut ids = Vec::new();
         for key in ["k-1", "k-2", "k-3"] {
-            ids.push(waits(&operator, &aws, key, "defer").await.id);
+            ids.push(waits(&operator, &aws, key, "defer").await.message_id);
         }
         let gone = waits(&operator, &aws, "k-4", "defer").await;
         let now = aws.time();
-        aws.queue(Sample::RETRY_QUEUE).delete(now, &gone.receipt_handle.unwrap()).unwrap();
+        aws.queue(Sample::RETRY_QUEUE).delete(now, &gone.receipt_handle).unwrap();
         aws.advance(Duration::from_secs(60));
         let retries = request();
         let plan = retries.plan(&operator).await.unwrap();
@@ -422,7 +422,7 @@ mod tests {
         let now = aws.time();
         let mut chosen = Vec::new();
         for (key, seconds) in [("k-1", 60), ("k-2", 61)] {
-            let receipt_handle = waits(&operator, &aws, key, "defer").await.receipt_handle.unwrap();
+            let receipt_handle = waits(&operator, &aws, key, "defer").await.receipt_handle;
             let returns = now.saturating_add(Duration::from_secs(seconds));
             chosen.push(Chosen { receipt_handle, due: now, returns });
         }

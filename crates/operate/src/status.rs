@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::account::Account;
 use crate::alarms::Alarm;
-use crate::aws::Receive;
+use crate::aws::{Receive, Received};
 use crate::change::Answer;
 use crate::command::CommandName;
 use crate::deployment::Deployment;
@@ -288,10 +288,9 @@ impl OldestDeadLetter {
             if seen.len() as u64 >= depth.total() {
                 break;
             }
-            for message in account.aws.receive(&queue.url, 10, receive).await? {
-                let sent = message.system.get("SentTimestamp").and_then(|it| it.parse().ok());
-                oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
-                seen.insert(message.id);
+            for Received { record, .. } in account.aws.receive(&queue.url, 10, receive).await? {
+                oldest = oldest.into_iter().chain([record.sent]).min();
+                seen.insert(record.message_id);
             }
         }
         let is_exact = seen.len() as u64 >= depth.total();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
-use comeback_operate::aws::{Aws as _, NewMessage, Receive};
+use comeback_operate::aws::{Aws as _, NewMessage, Receive, Received};
 use comeback_operate::clock::now;
 use comeback_operate::dead::Selection;
 use comeback_operate::dead::testing::{ORDERS, event};
@@ -129,12 +129,12 @@ async fn waiting() -> (SimulatedAws, Vec<String>) {
     aws.send(&url, vec![NewMessage { body: "{}".into(), ..NewMessage::default() }; 3], &|_, _| ()).await;
     let receive = Receive { visibility: HOUR, wait: Duration::ZERO };
     let messages = aws.receive(&url, 10, receive).await.unwrap().into_iter();
-    let lines = messages.zip(["k-1", "k-2", "k-3"]).map(|(message, key)| {
+    let lines = messages.zip(["k-1", "k-2", "k-3"]).map(|(Received { record, .. }, key)| {
         let line = json!({
-            "timestamp": aws.time(), "level": "INFO", "v": 1, "message_id": message.id, "key": key, "target": ORDERS,
+            "timestamp": aws.time(), "level": "INFO", "v": 1, "message_id": record.message_id, "key": key, "target": ORDERS,
             "retry": 1, "request_id": "r-0", "error_type": "Timeout", "first_failure": aws.time(), "action": "defer",
             "due": aws.time().saturating_add(HOUR), "due_by": "policy", "delay": HOUR.as_secs(),
-            "receipt_handle": message.receipt_handle,
+            "receipt_handle": record.receipt_handle,
         });
         line.to_string()
     });

@@ -37,7 +37,7 @@ use comeback_engine::{QueueArn, Timestamp};
 use crate::aws::{
     Aws, Configuration, EntryResults, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
     LogPage, MOST_EVENT_PAGES, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion,
-    Paused, Receive, ReceivedMessage, Stack, StackEvent, StackResource, Verdict, qualified,
+    Paused, Receive, Received, Stack, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -243,12 +243,7 @@ impl Aws for SdkAws {
         Ok(attributes.map(|attributes| attributes.into_iter().map(named).collect()))
     }
 
-    async fn receive(
-        &self,
-        url: &str,
-        most: usize,
-        receive: Receive,
-    ) -> Result<Vec<ReceivedMessage>, Failure> {
+    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Received>, Failure> {
         sqs::receive(&self.sqs, url, most, receive).await
     }
 

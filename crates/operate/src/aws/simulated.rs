@@ -268,13 +268,13 @@ impl State {
         url: &str,
         most: usize,
         visibility: Duration,
-    ) -> Result<Vec<aws::ReceivedMessage>, String> {
+    ) -> Result<Vec<aws::Received>, String> {
         let now = self.now();
         let queue = self.queue_of(url)?;
         let (received, moved) = queue.receive(now, most, visibility);
-        let (source, to) = (queue.arn.clone(), queue.redrive().map(|(to, _)| to));
+        let to = queue.redrive().map(|(to, _)| to);
         if let Some(to) = self.queues.values_mut().find(|queue| Some(&queue.arn) == to.as_ref()) {
-            moved.into_iter().for_each(|message| to.take_in(message, &source));
+            moved.into_iter().for_each(|message| to.take_in(message));
         }
         Ok(received)
     }

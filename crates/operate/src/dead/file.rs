@@ -11,9 +11,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use comeback_engine::ReasonCode;
 use serde::{Deserialize, Serialize};
 
-use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
+use crate::aws::{AttributeValue, MessageAttribute, NewMessage, Received};
 use crate::change::Answer;
-use crate::dead::received::Received;
 use crate::dead::scan::{Read, counted_dead_letters, show_each};
 use crate::dead::snapshot::{Selection, Snapshot};
 use crate::dead::work::{Action, NotDone};

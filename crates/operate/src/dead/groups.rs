@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use comeback_engine::{DeadLetterKind, RETENTION, ReasonCode, ReceivedDeadLetter, Timestamp};
 use serde::Serialize;
 
+use crate::aws::Received;
 use crate::dead::filter::reason_of;
-use crate::dead::received::Received;
 use crate::deployment::Deployment;
 use crate::durations;
 use crate::function::shown_name;

@@ -3,12 +3,11 @@
 use comeback_engine::ReasonCode;
 use serde::Serialize;
 
-use crate::aws::NewMessage;
+use crate::aws::{NewMessage, Received};
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::dead::pace::Pace;
 use crate::dead::plan::{Acted, Chosen, DeadLetterOutcome, Picked};
-use crate::dead::received::Received;
 use crate::dead::rules::{NewPayload, RedriveRules};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::snapshot::Row;

@@ -3,9 +3,8 @@
 use comeback_engine::{Action, Pauses, Policies, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide};
 use serde_json::value::RawValue;
 
-use crate::aws::NewMessage;
+use crate::aws::{NewMessage, Received};
 use crate::command::CommandName;
-use crate::dead::received::Received;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::numbers::grouped;

@@ -8,8 +8,7 @@ use comeback_engine::{Record, Timestamp};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, Receive};
-use crate::dead::received::Received;
+use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, Receive, Received};
 use crate::deployment::Deployment;
 use crate::deployment::queue::{Depth, HIDDEN_FOR};
 use crate::durations;
@@ -306,13 +305,12 @@ impl<'a> Scan<'a> {
             join_all(sizes.map(|size| self.operator.account.aws.receive(self.url, size, options))).await;
         let (mut fresh, mut met_again, mut failed) = (Vec::new(), false, Ok(()));
         let dead_letters = answers.into_iter().flat_map(|answer| {
-            let answer = answer.and_then(|messages| messages.into_iter().map(Received::of).collect());
             answer.unwrap_or_else(|failure| {
                 failed = Err(ScanEnd::Failed(failure));
                 Vec::new()
             })
         });
-        for dead_letter in dead_letters {
+        for dead_letter in dead_letters.map(Received::restored) {
             let Record { message_id, receipt_handle, .. } = &dead_letter.record;
             let known = self.handles.insert(message_id.clone(), Some(receipt_handle.clone()));
             self.hidden += usize::from(!matches!(known, Some(Some(_))));

@@ -6,11 +6,11 @@ use comeback_engine::{MOVED_ATTRIBUTE, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::aws::Received;
 use crate::change::Answer;
 use crate::command::CommandName;
 use crate::dead::file::{StoredAttribute, stored};
 use crate::dead::groups::Described;
-use crate::dead::received::Received;
 use crate::dead::rules::compact;
 use crate::dead::scan::{Read, show_each};
 use crate::failure::Failure;

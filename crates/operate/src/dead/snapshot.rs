@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use comeback_engine::{ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
 
+use crate::aws::Received;
 use crate::dead::filter::Filter;
 use crate::dead::groups::{
     Alike, Described, Group, LONGEST_ERROR, MOST_GROUPS, RowValues, cut, dead_letters_table, largest_first,
 };
-use crate::dead::received::Received;
 use crate::dead::rules::RedriveRules;
 use crate::dead::scan::{Read, ScanEnd, show_each};
 use crate::deployment::Deployment;

@@ -194,12 +194,19 @@ pub(crate) fn deployment() -> crate::deployment::Deployment {
 }
 
 #[cfg(test)]
-pub(crate) fn received(dead_letter: &DeadLetter) -> crate::dead::received::Received {
+pub(crate) fn received(dead_letter: &DeadLetter) -> crate::aws::Received {
     let NewMessage { body, attributes, .. } = dead_letter.message();
-    let times = ["SentTimestamp", "ApproximateFirstReceiveTimestamp"]
-        .map(|name| (name.into(), "1000000000000".into()));
-    let system = times.into_iter().chain([("ApproximateReceiveCount".into(), "1".into())]).collect();
-    let (body, receipt_handle) = (Some(body), Some("h-1".into()));
-    let message = crate::aws::ReceivedMessage { id: "m-1".into(), receipt_handle, body, system, attributes };
-    crate::dead::received::Received::of(message).unwrap()
+    let sent = Timestamp::from_secs(1_000_000_000);
+    let record = comeback_engine::Record {
+        message_id: "m-1".into(),
+        receipt_handle: "h-1".into(),
+        body,
+        receive_count: 1,
+        sent,
+        first_receive: sent,
+        moved: None,
+        trace_header: None,
+        attributes: Vec::new(),
+    };
+    crate::aws::Received { record, attributes }
 }

@@ -4,9 +4,8 @@ use std::convert::Infallible;
 
 use comeback_engine::ReasonCode;
 
-use crate::aws::{EntryFailure, EntryFailureKind, NewMessage};
+use crate::aws::{EntryFailure, EntryFailureKind, NewMessage, Received};
 use crate::dead::plan::{Acted, DeadLetterOutcome, Picked};
-use crate::dead::received::Received;
 use crate::dead::scan::{Scan, ScanEnd, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};

@@ -6,14 +6,15 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::SdkError;
 use aws_sdk_sqs::primitives::Blob;
-use aws_sdk_sqs::types::{self, MessageAttributeValue, MessageSystemAttributeName};
+use aws_sdk_sqs::types::{self, MessageAttributeValue, MessageSystemAttributeName as SystemAttribute};
 use comeback_delivery::{EntryError, ErrorKind, Operation, Sender, ServiceError, by_entry, sqs};
+use comeback_engine::{Record, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
 use crate::aws::{
     AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MOST_OF_A_RECEIVE, MessageAttribute,
-    NewMessage, Paused, Receive, ReceivedMessage,
+    NewMessage, Paused, Receive, Received,
 };
 use crate::failure::Failure;
 
@@ -28,7 +29,7 @@ pub(super) async fn receive(
     url: &str,
     most: usize,
     receive: Receive,
-) -> Result<Vec<ReceivedMessage>, Failure> {
+) -> Result<Vec<Received>, Failure> {
     let call = client
         .receive_message()
         .queue_url(url)
@@ -36,27 +37,39 @@ pub(super) async fn receive(
         .visibility_timeout(receive.visibility.as_secs() as i32)
         .wait_time_seconds(receive.wait.as_secs() as i32)
         .message_attribute_names("All")
-        .message_system_attribute_names(MessageSystemAttributeName::All);
+        .message_system_attribute_names(SystemAttribute::All);
     match call.send().await {
         // At the limit on messages in flight, SQS returns an empty response or this error.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
-            Ok(messages.unwrap_or_default().into_iter().map(message).collect())
+            messages.unwrap_or_default().into_iter().map(message).collect()
         }
     }
 }
 
-fn message(message: types::Message) -> ReceivedMessage {
-    let system = message.attributes.unwrap_or_default().into_iter();
+/// Converts a message; fails if SQS left out part of it.
+fn message(message: types::Message) -> Result<Received, Failure> {
+    let id = message.message_id.unwrap_or_default();
+    let mut system = message.attributes.unwrap_or_default();
     let attributes = message.message_attributes.unwrap_or_default().into_iter();
-    ReceivedMessage {
-        id: message.message_id.unwrap_or_default(),
-        receipt_handle: message.receipt_handle,
-        body: message.body,
-        system: system.map(|(name, value)| (name.as_str().to_owned(), value)).collect(),
-        attributes: attributes.map(|(name, value)| (name, attribute(value))).collect(),
-    }
+    let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
+    let number = |name: SystemAttribute| {
+        let text = system.get(&name).and_then(|text| text.parse::<u64>().ok());
+        text.ok_or_else(|| lacks(name.as_str()))
+    };
+    let record = Record {
+        receipt_handle: message.receipt_handle.ok_or_else(|| lacks("receipt handle"))?,
+        body: message.body.ok_or_else(|| lacks("body"))?,
+        receive_count: number(SystemAttribute::ApproximateReceiveCount)?.try_into().unwrap_or(u32::MAX),
+        sent: Timestamp::from_millis(number(SystemAttribute::SentTimestamp)?),
+        first_receive: Timestamp::from_millis(number(SystemAttribute::ApproximateFirstReceiveTimestamp)?),
+        moved: None,
+        trace_header: system.remove(&SystemAttribute::AwsTraceHeader),
+        attributes: Vec::new(),
+        message_id: id,
+    };
+    Ok(Received { record, attributes: attributes.map(|(name, value)| (name, attribute(value))).collect() })
 }
 
 fn attribute(value: MessageAttributeValue) -> MessageAttribute {
@@ -157,6 +170,47 @@ mod tests {
         });
         let options = Receive { visibility: Duration::from_secs(900), wait: Duration::from_secs(1) };
         assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
+    }
+
+    #[tokio::test]
+    async fn message_that_lacks_a_part_fails() {
+        let whole = serde_json::json!({
+            "MessageId": "m-1", "ReceiptHandle": "h-1", "Body": "b",
+            "Attributes": {
+                "ApproximateReceiveCount": "4294967296", "SentTimestamp": "1000",
+                "ApproximateFirstReceiveTimestamp": "2000", "AWSTraceHeader": "Root=1",
+            },
+        });
+        let ask = async |message: &serde_json::Value| {
+            let answer = serde_json::json!({"Messages": [message]}).to_string();
+            let account = answering(move |_| (200, "", answer.clone())).await;
+            let options = Receive { visibility: Duration::ZERO, wait: Duration::ZERO };
+            receive(&account.sqs, URL, 10, options).await
+        };
+        let record = Record {
+            message_id: "m-1".into(),
+            receipt_handle: "h-1".into(),
+            body: "b".into(),
+            receive_count: u32::MAX,
+            sent: Timestamp::from_secs(1),
+            first_receive: Timestamp::from_secs(2),
+            moved: None,
+            trace_header: Some("Root=1".into()),
+            attributes: Vec::new(),
+        };
+        assert_eq!(ask(&whole).await, Ok(vec![Received { record, attributes: [].into() }]));
+        for (of, part, what) in [
+            ("", "ReceiptHandle", "receipt handle"),
+            ("", "Body", "body"),
+            ("/Attributes", "ApproximateReceiveCount", "ApproximateReceiveCount"),
+            ("/Attributes", "SentTimestamp", "SentTimestamp"),
+            ("/Attributes", "ApproximateFirstReceiveTimestamp", "ApproximateFirstReceiveTimestamp"),
+        ] {
+            let mut message = whole.clone();
+            message.pointer_mut(of).unwrap().as_object_mut().unwrap().remove(part);
+            let expected = format!("SQS returned no {what} for message \"m-1\"");
+            assert_eq!(ask(&message).await, Err(Failure::could_not(expected)), "{part}");
+        }
     }
 
     #[derive(Clone, Default)]

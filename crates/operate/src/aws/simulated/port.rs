@@ -12,7 +12,7 @@ use crate::aws::simulated::function::action_of;
 use crate::aws::{
     self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions,
     InvokeSettings, Key, LogFilter, LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage,
-    ParameterVersion, Paused, Receive, ReceivedMessage, StackEvent, StackResource, Verdict, qualified,
+    ParameterVersion, Paused, Receive, Received, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -362,12 +362,7 @@ impl Aws for SimulatedAws {
         self.call("sqs:GetQueueAttributes", url, effect).await
     }
 
-    async fn receive(
-        &self,
-        url: &str,
-        most: usize,
-        receive: Receive,
-    ) -> Result<Vec<ReceivedMessage>, Failure> {
+    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Received>, Failure> {
         let action = "sqs:ReceiveMessage";
         let is_answer_lost = self.arrive(action, url).await?;
         let until = self.time().saturating_add(receive.wait);

@@ -5,12 +5,12 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, RETENTION, SQS_MESSAGE_BYTES, Timestamp};
+use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, RETENTION, Record, SQS_MESSAGE_BYTES, Timestamp};
 use comeback_timelapse::OperatedDeployment;
 use serde_json::Value;
 
 use crate::aws::simulated::calls::entry;
-use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, NewMessage, ReceivedMessage};
+use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, NewMessage, Received};
 use crate::deployment::queue::Depth;
 
 /// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
@@ -66,8 +66,6 @@ pub struct Stored {
     last_receive: Timestamp,
     /// The sequence number of the last receive, which is part of the receipt handle.
     receive: u64,
-    /// The ARN of the queue that moved the message here after too many receives; `None` if the message was sent here.
-    source: Option<String>,
 }
 
 impl Queue {
@@ -111,7 +109,6 @@ impl Queue {
                 first_receive: sent,
                 last_receive: sent,
                 receive: 0,
-                source: None,
             },
             delay,
         );
@@ -142,9 +139,8 @@ impl Queue {
     }
 
     /// Adds a message that another queue has moved to this queue after too many receives.
-    pub(super) fn take_in(&mut self, message: Stored, source: &str) {
-        let blank = Stored { visible_at: None, receives: 0, source: Some(source.to_owned()), ..message };
-        self.put(blank, Duration::ZERO);
+    pub(super) fn take_in(&mut self, message: Stored) {
+        self.put(Stored { visible_at: None, receives: 0, ..message }, Duration::ZERO);
     }
 
     /// Returns the received messages, and those that must move to the dead-letter queue.
@@ -153,7 +149,7 @@ impl Queue {
         now: Timestamp,
         most: usize,
         visibility: Duration,
-    ) -> (Vec<ReceivedMessage>, Vec<Stored>) {
+    ) -> (Vec<Received>, Vec<Stored>) {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
         let redrive = self.redrive();
@@ -177,7 +173,7 @@ impl Queue {
         (received, moved)
     }
 
-    fn hand_out(&mut self, now: Timestamp, key: u64, visibility: Duration) -> ReceivedMessage {
+    fn hand_out(&mut self, now: Timestamp, key: u64, visibility: Duration) -> Received {
         self.receives += 1;
         let handle = format!("{}/{key}.{}", self.name(), self.receives);
         let receive = self.receives;
@@ -356,22 +352,18 @@ impl Stored {
         self.visible_at.is_some() && self.receives > 0
     }
 
-    fn received(&self, handle: String) -> ReceivedMessage {
-        let numbers = [
-            ("ApproximateReceiveCount", self.receives.to_string()),
-            ("ApproximateFirstReceiveTimestamp", self.first_receive.as_millis().to_string()),
-            ("SentTimestamp", self.sent.as_millis().to_string()),
-        ];
-        let texts =
-            [("AWSTraceHeader", &self.message.trace_header), ("DeadLetterQueueSourceArn", &self.source)];
-        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
-        let system = numbers.into_iter().chain(texts).map(|(name, value)| (name.to_owned(), value));
-        ReceivedMessage {
-            id: self.id.clone(),
-            receipt_handle: Some(handle),
-            body: Some(self.message.body.clone()),
-            system: system.collect(),
-            attributes: self.message.attributes.clone(),
-        }
+    fn received(&self, receipt_handle: String) -> Received {
+        let record = Record {
+            message_id: self.id.clone(),
+            receipt_handle,
+            body: self.message.body.clone(),
+            receive_count: self.receives,
+            sent: self.sent,
+            first_receive: self.first_receive,
+            moved: None,
+            trace_header: self.message.trace_header.clone(),
+            attributes: Vec::new(),
+        };
+        Received { record, attributes: self.message.attributes.clone() }
     }
 }

@@ -10,10 +10,9 @@ use comeback_engine::{
     Attribute, BatchEvent, DeadLetter, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp,
 };
 use comeback_timelapse::{Live, Surroundings};
-use serde_json::{Value, json};
 
 use super::{Sample, State, queue_arn, queue_url};
-use crate::aws::{self, AttributeValue, EntryFailure, NewMessage, ReceivedMessage, Series};
+use crate::aws::{self, AttributeValue, EntryFailure, NewMessage, Series};
 
 /// A running [`Sample`] deployment, which catches up with the account's clock before each call.
 #[derive(Debug)]
@@ -102,9 +101,9 @@ impl Surroundings for State {
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent {
         self.looked_at = Some(now);
         let received = State::receive(self, &queue_url(Sample::RETRY_QUEUE), most, QUEUE_VISIBILITY_TIMEOUT);
-        let messages: Vec<Value> = received.unwrap_or_default().iter().map(of_lambda).collect();
-        let event = json!({ "Records": messages }).to_string();
-        BatchEvent::read(&event).expect("BUG: it was just written")
+        let records = received.unwrap_or_default().into_iter().map(|message| message.restored().record);
+        let queue_arn = Some(queue_arn(Sample::RETRY_QUEUE));
+        BatchEvent { records: records.collect(), queue_arn, ..BatchEvent::default() }
     }
 
     fn delete(&mut self, now: Timestamp, receipt_handle: &str) {
@@ -163,29 +162,6 @@ impl Surroundings for State {
     fn handled(&mut self, now: Timestamp) {
         self.count(now, "AWS/Lambda", ("FunctionName", Sample::HANDLER), "Invocations", 1);
     }
-}
-
-/// A message as Lambda passes it to the handler.
-fn of_lambda(message: &ReceivedMessage) -> Value {
-    let attributes = message.attributes.iter().map(|(name, aws::MessageAttribute { data_type, value })| {
-        let value = match value {
-            AttributeValue::Text(text) => json!({"stringValue": text, "dataType": data_type}),
-            AttributeValue::Bytes(bytes) => {
-                use base64::Engine as _;
-                let text = base64::engine::general_purpose::STANDARD.encode(bytes);
-                json!({"binaryValue": text, "dataType": data_type})
-            }
-        };
-        (name.clone(), value)
-    });
-    json!({
-        "messageId": message.id,
-        "receiptHandle": message.receipt_handle,
-        "body": message.body,
-        "attributes": message.system,
-        "messageAttributes": attributes.collect::<serde_json::Map<_, _>>(),
-        "eventSourceARN": queue_arn(Sample::RETRY_QUEUE),
-    })
 }
 
 /// Converts the handler's message attributes to the simulated queue's type.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::aws::{
     AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, MessageAttribute,
-    NewAlarm, NewMessage, Receive, ReceivedMessage, WatchedMetric,
+    NewAlarm, NewMessage, Receive, Received, WatchedMetric,
 };
 
 /// The resources that an account must have, or must lack, before the contract can be tested there.
@@ -136,10 +136,10 @@ async fn role(aws: &dyn Aws, fixture: &Fixture) {
 }
 
 /// Receives up to ten messages, hides them for this many seconds, and returns them, keyed by body.
-async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, ReceivedMessage> {
+async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Received> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
-    received.into_iter().map(|message| (message.body.clone().expect("a body"), message)).collect()
+    received.into_iter().map(|message| (message.record.body.clone(), message)).collect()
 }
 
 /// The numbers of visible and hidden messages in a queue.
@@ -160,8 +160,8 @@ async fn until_visible(aws: &dyn Aws, url: &str, visible: &str) {
     panic!("after ten seconds, {url} does not have {visible} visible messages");
 }
 
-fn handle(message: &ReceivedMessage) -> String {
-    message.receipt_handle.clone().expect("a handle")
+fn handle(message: &Received) -> String {
+    message.record.receipt_handle.clone()
 }
 
 fn assert_done(answers: EntryResults) {
@@ -186,14 +186,14 @@ async fn queue(aws: &dyn Aws, fixture: &Fixture) {
 
     // After the first receive, the messages become visible immediately. After the second receive, they stay hidden for
     // a second.
-    for (receives, seconds) in [("1", 0), ("2", 1)] {
+    for (receives, seconds) in [(1, 0), (2, 1)] {
         let received = receive(aws, &url, 60).await;
         assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);
         assert_eq!(counts(aws, &url).await, ["0", "2"]);
         assert!(receive(aws, &url, 60).await.is_empty(), "they are hidden");
         assert_eq!(received["ours"].attributes, ours);
         assert!(received["plain"].attributes.is_empty());
-        assert_eq!(received["plain"].system["ApproximateReceiveCount"], receives);
+        assert_eq!(received["plain"].record.receive_count, receives);
         let hidden = received.values().map(|it| (handle(it), Duration::from_secs(seconds))).collect();
         assert_done(aws.hide(&url, hidden, true, &|_, _| ()).await);
         until_visible(aws, &url, "2").await;
@@ -239,7 +239,7 @@ async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     };
     for receives in 1..=3 {
         let received = receive(aws, &url, 60).await;
-        assert_eq!(received["recalled"].system["ApproximateReceiveCount"], receives.to_string());
+        assert_eq!(received["recalled"].record.receive_count, receives);
         let newest = handle(&received["recalled"]);
         assert!(handles.insert(newest.clone()), "{newest} has come before");
         assert_done(hides(&newest, 43_000).await);
