@@ -10,13 +10,16 @@ pub mod sdk;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use comeback_engine::{Record, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
@@ -352,7 +355,7 @@ pub struct Received {
     /// The message, in the form that the handler's code uses, but without `attributes` and `moved`.
     pub record: Record,
     /// The message attributes, by name.
-    pub attributes: BTreeMap<String, MessageAttribute>,
+    pub attributes: BTreeMap<String, AttributeValue>,
 }
 
 /// A message to send to a queue.
@@ -361,27 +364,36 @@ pub struct NewMessage {
     /// The message's body.
     pub body: String,
     /// The message attributes, by name.
-    pub attributes: BTreeMap<String, MessageAttribute>,
+    pub attributes: BTreeMap<String, AttributeValue>,
     /// The X-Ray trace header; `None` if the message is not part of a trace.
     pub trace_header: Option<String>,
 }
 
-/// An attribute of an SQS message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageAttribute {
-    /// The attribute's type: `String`, `Number` or `Binary`, optionally with a custom suffix such as `.int`.
+/// The value of a message attribute, with its type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+// The name of the type in an import's errors.
+#[serde(deny_unknown_fields, expecting = "struct StoredAttribute")]
+pub struct AttributeValue {
+    /// The attribute's type: `String`, `Number` or `Binary`, optionally followed by a label, as in `Number.int`.
+    #[serde(rename = "type")]
     pub data_type: String,
-    /// The attribute's value.
-    pub value: AttributeValue,
+    /// The attribute's value as text, in Base64 if the type is `Binary`.
+    pub value: String,
 }
 
-/// The value of a message attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttributeValue {
-    /// The value of an attribute of type `String` or `Number`.
-    Text(String),
-    /// The value of an attribute of type `Binary`.
-    Bytes(Vec<u8>),
+impl AttributeValue {
+    /// Returns true if the value is binary.
+    pub fn is_binary(&self) -> bool {
+        self.data_type.split('.').next() == Some("Binary")
+    }
+
+    /// The value as SQS stores it; `None` if a binary value is not Base64.
+    pub fn bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match self.is_binary() {
+            true => BASE64.decode(&self.value).ok().map(Cow::Owned),
+            false => Some(Cow::Borrowed(self.value.as_bytes())),
+        }
+    }
 }
 
 /// The failure of one entry in a batch call.

@@ -6,12 +6,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use comeback_engine::ReasonCode;
 use serde::{Deserialize, Serialize};
 
-use crate::aws::{AttributeValue, MessageAttribute, NewMessage, Received};
+use crate::aws::{AttributeValue, NewMessage, Received};
 use crate::change::Answer;
 use crate::dead::scan::{Read, counted_dead_letters, show_each};
 use crate::dead::snapshot::{Selection, Snapshot};
@@ -33,19 +31,9 @@ pub(super) struct StoredDeadLetter {
     sent_timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
-    attributes: BTreeMap<String, StoredAttribute>,
+    attributes: BTreeMap<String, AttributeValue>,
     /// The message's body, byte for byte as it was received.
     pub(super) body: String,
-}
-
-/// A message attribute as JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StoredAttribute {
-    /// The attribute's type: `String`, `Number` or `Binary`, optionally followed by a label, as in `Number.int`.
-    pub r#type: String,
-    /// The attribute's value as text, in Base64 if the type is `Binary`.
-    pub value: String,
 }
 
 impl StoredDeadLetter {
@@ -55,42 +43,16 @@ impl StoredDeadLetter {
             message_id: record.message_id.clone(),
             sent_timestamp: record.sent.as_millis(),
             trace_header: record.trace_header.clone(),
-            attributes: stored(&received.attributes),
+            attributes: received.attributes.clone(),
             body: record.body.clone(),
         }
     }
 
     pub(super) fn message(self) -> Result<NewMessage, String> {
-        let attribute = |(name, attribute): (String, StoredAttribute)| match attribute.read() {
-            Ok(attribute) => Ok((name, attribute)),
-            Err(problem) => Err(format!("attribute {name:?}: {problem}")),
-        };
-        let attributes = self.attributes.into_iter().map(attribute).collect::<Result<_, _>>()?;
-        Ok(NewMessage { body: self.body, attributes, trace_header: self.trace_header })
-    }
-}
-
-pub(super) fn stored(attributes: &BTreeMap<String, MessageAttribute>) -> BTreeMap<String, StoredAttribute> {
-    let stored = |(name, attribute): (&String, &MessageAttribute)| {
-        let value = match &attribute.value {
-            AttributeValue::Bytes(bytes) => BASE64.encode(bytes),
-            AttributeValue::Text(text) => text.clone(),
-        };
-        (name.clone(), StoredAttribute { r#type: attribute.data_type.clone(), value })
-    };
-    attributes.iter().map(stored).collect()
-}
-
-impl StoredAttribute {
-    fn read(self) -> Result<MessageAttribute, String> {
-        let value = match self.r#type.split('.').next() {
-            Some("Binary") => {
-                let bytes = BASE64.decode(&self.value).map_err(|_| "its value is not Base64".to_owned())?;
-                AttributeValue::Bytes(bytes)
-            }
-            _ => AttributeValue::Text(self.value),
-        };
-        Ok(MessageAttribute { data_type: self.r#type, value })
+        if let Some((name, _)) = self.attributes.iter().find(|(_, value)| value.bytes().is_none()) {
+            return Err(format!("attribute {name:?}: its value is not Base64"));
+        }
+        Ok(NewMessage { body: self.body, attributes: self.attributes, trace_header: self.trace_header })
     }
 }
 
@@ -326,6 +288,8 @@ pub(super) mod tests {
     use std::process::Command;
     use std::slice;
 
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
     use comeback_engine::{Record, Timestamp};
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
@@ -336,13 +300,11 @@ pub(super) mod tests {
     use crate::dead::snapshot::scan;
     use crate::dead::testing::{Dead, event};
 
-    fn attribute() -> impl Strategy<Value = MessageAttribute> {
+    fn attribute() -> impl Strategy<Value = AttributeValue> {
         let text = ("(String|Number)(\\.[a-z]{1,5})?", "\\PC{1,20}")
-            .prop_map(|(data_type, text)| MessageAttribute { data_type, value: AttributeValue::Text(text) });
-        let binary = vec(any::<u8>(), 0..40).prop_map(|bytes| MessageAttribute {
-            data_type: "Binary".into(),
-            value: AttributeValue::Bytes(bytes),
-        });
+            .prop_map(|(data_type, value)| AttributeValue { data_type, value });
+        let binary = vec(any::<u8>(), 0..40)
+            .prop_map(|bytes| AttributeValue { data_type: "Binary".into(), value: BASE64.encode(bytes) });
         prop_oneof![text, binary]
     }
 

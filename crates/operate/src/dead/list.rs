@@ -87,7 +87,7 @@ impl Answer for Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
+    use crate::aws::{AttributeValue, NewMessage};
     use crate::change::tests::plain;
     use crate::dead::testing::{Dead, DeadLetter, event, malformed, record, unknown};
 
@@ -148,10 +148,7 @@ mod tests {
         let json = |column| format!("not JSON at line 1 column {column}");
         let dead = Dead::with([]);
         for detail in [lost.to_owned(), json(7), lost.to_owned(), json(812)] {
-            let text = |text: &str| MessageAttribute {
-                data_type: "String".into(),
-                value: AttributeValue::Text(text.into()),
-            };
+            let text = |text: &str| AttributeValue { data_type: "String".into(), value: text.into() };
             let attributes = [("Reason".into(), text("malformed_record")), ("Detail".into(), text(&detail))];
             let message =
                 NewMessage { body: malformed().body, attributes: attributes.into(), trace_header: None };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter};
 
-use crate::aws::{AttributeValue, MessageAttribute, Received};
+use crate::aws::{AttributeValue, Received};
 
 impl Received {
     /// Restores a moved message's state from its attribute `Comeback`.
@@ -28,9 +28,7 @@ impl Received {
     }
 }
 
-fn text<'a>(attributes: &'a BTreeMap<String, MessageAttribute>, name: &str) -> Option<&'a str> {
-    match &attributes.get(name)?.value {
-        AttributeValue::Text(text) => Some(text),
-        AttributeValue::Bytes(_) => None,
-    }
+fn text<'a>(attributes: &'a BTreeMap<String, AttributeValue>, name: &str) -> Option<&'a str> {
+    let attribute = attributes.get(name).filter(|attribute| !attribute.is_binary())?;
+    Some(&attribute.value)
 }

@@ -6,10 +6,9 @@ use comeback_engine::{MOVED_ATTRIBUTE, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::aws::Received;
+use crate::aws::{AttributeValue, Received};
 use crate::change::Answer;
 use crate::command::CommandName;
-use crate::dead::file::{StoredAttribute, stored};
 use crate::dead::groups::Described;
 use crate::dead::rules::compact;
 use crate::dead::scan::{Read, show_each};
@@ -36,7 +35,7 @@ pub struct DeadLetter {
     /// The message's body, if the message has no payload.
     pub body: Option<String>,
     /// The message attributes that Comeback did not write.
-    pub attributes: BTreeMap<String, StoredAttribute>,
+    pub attributes: BTreeMap<String, AttributeValue>,
     #[serde(skip)]
     read: Read,
 }
@@ -73,7 +72,7 @@ impl DeadLetter {
         let first_failure = dead_letter.first_failure;
         let payload = dead_letter.payload.map(|payload| payload.into_owned());
         let body = payload.is_none().then(|| received.record.body.clone());
-        let mut attributes = stored(&received.attributes);
+        let mut attributes = received.attributes.clone();
         attributes.retain(|name, _| !OURS.contains(&name.as_str()));
         Self { described, first_failure, payload, body, attributes, read }
     }
@@ -160,7 +159,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::aws::{AttributeValue, MessageAttribute};
     use crate::change::tests::plain;
     use crate::dead::scan::ScanEnd;
     use crate::dead::testing::{Dead, event, malformed, received, unknown};
@@ -203,7 +201,7 @@ mod tests {
     #[test]
     fn malformed_message_shows_its_senders_attributes() {
         let mut received = received(&malformed());
-        let code = MessageAttribute { data_type: "Number".into(), value: AttributeValue::Text("200".into()) };
+        let code = AttributeValue { data_type: "Number".into(), value: "200".into() };
         received.attributes.insert("ErrorCode".into(), code);
         let read = Read { dead_letters: 1, newer: 0, end: ScanEnd::Enough, still_hidden: None, locked: None };
         let whole = DeadLetter::of(&received, read);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use comeback_engine::Timestamp;
 
 use crate::aws::simulated::{Sample, SimulatedAws, Stored};
-use crate::aws::{AttributeValue, MessageAttribute, NewMessage};
+use crate::aws::{AttributeValue, NewMessage};
 use crate::deployment::queue::Depth;
 use crate::interrupt::Interrupt;
 use crate::operator::{Follow, Operator, Progress, Which};
@@ -83,8 +83,8 @@ impl DeadLetter {
 
     fn message(&self) -> NewMessage {
         let attribute = |reason: &str| {
-            let value = AttributeValue::Text(reason.to_owned());
-            ("Reason".to_owned(), MessageAttribute { data_type: "String".into(), value })
+            let value = AttributeValue { data_type: "String".into(), value: reason.to_owned() };
+            ("Reason".to_owned(), value)
         };
         NewMessage {
             body: self.body.clone(),

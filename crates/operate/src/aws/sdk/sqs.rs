@@ -7,14 +7,16 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::SdkError;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{self, MessageAttributeValue, MessageSystemAttributeName as SystemAttribute};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use comeback_delivery::{EntryError, ErrorKind, Operation, Sender, ServiceError, by_entry, sqs};
 use comeback_engine::{Record, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
 use crate::aws::{
-    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MOST_OF_A_RECEIVE, MessageAttribute,
-    NewMessage, Paused, Receive, Received,
+    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MOST_OF_A_RECEIVE, NewMessage, Paused,
+    Receive, Received,
 };
 use crate::failure::Failure;
 
@@ -72,14 +74,9 @@ fn message(message: types::Message) -> Result<Received, Failure> {
     Ok(Received { record, attributes: attributes.map(|(name, value)| (name, attribute(value))).collect() })
 }
 
-fn attribute(value: MessageAttributeValue) -> MessageAttribute {
-    MessageAttribute {
-        data_type: value.data_type,
-        value: match (value.string_value, value.binary_value) {
-            (None, Some(bytes)) => AttributeValue::Bytes(bytes.into_inner()),
-            (text, _) => AttributeValue::Text(text.unwrap_or_default()),
-        },
-    }
+fn attribute(value: MessageAttributeValue) -> AttributeValue {
+    let text = value.string_value.or_else(|| Some(BASE64.encode(value.binary_value?)));
+    AttributeValue { data_type: value.data_type, value: text.unwrap_or_default() }
 }
 
 /// Performs a batch operation on any number of entries, and returns the result for each entry.
@@ -106,10 +103,12 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
 
 pub(super) fn new_message(message: NewMessage) -> sqs::Message {
     let attributes = message.attributes.into_iter().map(|(name, attribute)| {
-        let value = MessageAttributeValue::builder().data_type(attribute.data_type);
-        let value = match attribute.value {
-            AttributeValue::Text(text) => value.string_value(text),
-            AttributeValue::Bytes(bytes) => value.binary_value(Blob::new(bytes)),
+        let value = MessageAttributeValue::builder().data_type(&attribute.data_type);
+        let value = if attribute.is_binary() {
+            let bytes = attribute.bytes().expect("BUG: a binary value is not Base64");
+            value.binary_value(Blob::new(bytes))
+        } else {
+            value.string_value(attribute.value)
         };
         (name, value.build().expect("BUG: an attribute without a type"))
     });
@@ -211,6 +210,15 @@ mod tests {
             let expected = format!("SQS returned no {what} for message \"m-1\"");
             assert_eq!(ask(&message).await, Err(Failure::could_not(expected)), "{part}");
         }
+    }
+
+    #[test]
+    fn binary_value_is_sent_as_bytes() {
+        let raw = AttributeValue { data_type: "Binary.png".into(), value: "AP8=".into() };
+        let attributes = [("Raw".to_owned(), raw.clone())].into();
+        let (_, sent) = new_message(NewMessage { attributes, ..NewMessage::default() }).attributes.remove(0);
+        assert_eq!((sent.binary_value(), sent.string_value()), (Some(&Blob::new([0, 255])), None));
+        assert_eq!(attribute(sent), raw);
     }
 
     #[derive(Clone, Default)]

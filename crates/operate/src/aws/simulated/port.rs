@@ -10,9 +10,9 @@ use super::calls::{Fault, entry};
 use super::{Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, State, queue_url};
 use crate::aws::simulated::function::action_of;
 use crate::aws::{
-    self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions,
-    InvokeSettings, Key, LogFilter, LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage,
-    ParameterVersion, Paused, Receive, Received, StackEvent, StackResource, Verdict, qualified,
+    self, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions, InvokeSettings, Key,
+    LogFilter, LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
+    Receive, Received, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -147,11 +147,8 @@ fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -
 /// The size of a message as SQS counts it.
 fn size(message: &NewMessage) -> usize {
     let attributes = message.attributes.iter().map(|(name, attribute)| {
-        let value = match &attribute.value {
-            AttributeValue::Text(text) => text.len(),
-            AttributeValue::Bytes(bytes) => bytes.len(),
-        };
-        name.len() + attribute.data_type.len() + value
+        let value = attribute.bytes().expect("BUG: a binary value is not Base64");
+        name.len() + attribute.data_type.len() + value.len()
     });
     message.body.len() + attributes.sum::<usize>()
 }

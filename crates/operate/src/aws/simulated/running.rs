@@ -12,7 +12,7 @@ use comeback_engine::{
 use comeback_timelapse::{Live, Surroundings};
 
 use super::{Sample, State, queue_arn, queue_url};
-use crate::aws::{self, AttributeValue, EntryFailure, NewMessage, Series};
+use crate::aws::{AttributeValue, EntryFailure, NewMessage, Series};
 
 /// A running [`Sample`] deployment, which catches up with the account's clock before each call.
 #[derive(Debug)]
@@ -165,10 +165,10 @@ impl Surroundings for State {
 }
 
 /// Converts the handler's message attributes to the simulated queue's type.
-fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::MessageAttribute> {
+fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, AttributeValue> {
     let attribute = |it: &Attribute| {
-        let value = AttributeValue::Text(it.value.clone());
-        (it.name.to_string(), aws::MessageAttribute { data_type: it.data_type.to_string(), value })
+        let value = AttributeValue { data_type: it.data_type.to_string(), value: it.value.clone() };
+        (it.name.to_string(), value)
     };
     of_handler.iter().map(attribute).collect()
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::aws::{
-    AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, MessageAttribute,
-    NewAlarm, NewMessage, Receive, Received, WatchedMetric,
+    AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, NewAlarm, NewMessage,
+    Receive, Received, WatchedMetric,
 };
 
 /// The resources that an account must have, or must lack, before the contract can be tested there.
@@ -173,11 +173,12 @@ async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
     assert_eq!(attributes["QueueArn"], fixture.queue_arn);
-    let attribute = |data_type: &str, value| MessageAttribute { data_type: data_type.into(), value };
+    let attribute =
+        |data_type: &str, value: &str| AttributeValue { data_type: data_type.into(), value: value.into() };
     let ours = BTreeMap::from([
-        ("Reason".to_owned(), attribute("String", AttributeValue::Text("max_age".into()))),
-        ("RetriesMade".to_owned(), attribute("Number", AttributeValue::Text("7".into()))),
-        ("Raw".to_owned(), attribute("Binary", AttributeValue::Bytes(vec![0, 255]))),
+        ("Reason".to_owned(), attribute("String", "max_age")),
+        ("RetriesMade".to_owned(), attribute("Number", "7")),
+        ("Raw".to_owned(), attribute("Binary", "AP8=")),
     ]);
     let message = |body: &str, attributes| NewMessage { body: body.into(), attributes, trace_header: None };
     let messages = vec![message("ours", ours.clone()), message("plain", BTreeMap::new())];
