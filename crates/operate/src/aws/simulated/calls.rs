@@ -17,8 +17,6 @@ use crate::aws::{EntryFailure, EntryFailureKind};
 /// A call that is about to be made, as passed to a caller's hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// The number of the call: 1 for the caller's first call.
-    pub number: u64,
     /// The IAM action of the call, such as `sqs:SendMessage`.
     pub action: &'a str,
     /// The resource that an error from this call names, such as a queue's URL.
@@ -44,6 +42,7 @@ type Latency = Box<dyn FnMut() -> Duration>;
 type Hook = Box<dyn FnMut(Call<'_>) -> Option<Fault>>;
 
 /// A caller in the simulated account, such as an operator, with its own permissions and faults.
+#[derive(Default)]
 pub(super) struct Caller {
     pub(super) arn: String,
     hook: RefCell<Option<Hook>>,
@@ -66,16 +65,7 @@ impl fmt::Debug for Caller {
 
 impl Caller {
     pub(super) fn new(arn: &str) -> Self {
-        Self {
-            arn: arn.to_owned(),
-            hook: RefCell::new(None),
-            denied: RefCell::default(),
-            latency: RefCell::new(None),
-            clock_ahead: Cell::new(0),
-            calls: Cell::new(0),
-            lives_for: Cell::new(None),
-            killed: RefCell::default(),
-        }
+        Self { arn: arn.to_owned(), ..Self::default() }
     }
 }
 
@@ -155,8 +145,7 @@ impl SimulatedAws {
     ) -> Result<Option<Fault>, EntryFailure> {
         yield_now().await;
         let Caller { arn, hook, calls, lives_for, killed, .. } = &*self.caller;
-        let number = calls.get() + 1;
-        let hooked = hook.borrow_mut().as_mut().map(|hook| hook(Call { number, action, of, entries }));
+        let hooked = hook.borrow_mut().as_mut().map(|hook| hook(Call { action, of, entries }));
         let fault = match lives_for.get() {
             Some(0) => Some(Fault::CallerKilled),
             left => {
@@ -170,7 +159,7 @@ impl SimulatedAws {
             killed.borrow().notify_one();
             std::future::pending::<()>().await;
         }
-        calls.set(number);
+        calls.set(calls.get() + 1);
         if self.is_denied(action) {
             let message = format!("User: {arn} is not authorized to perform: {action}");
             return Err(entry(EntryFailureKind::Denied, code(action), &message));

@@ -6,15 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, RETENTION, Record, SQS_MESSAGE_BYTES, Timestamp};
-use comeback_timelapse::OperatedDeployment;
+use comeback_timelapse::{IN_FLIGHT_LIMIT, OperatedDeployment};
 use serde_json::Value;
 
 use crate::aws::simulated::calls::entry;
 use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, NewMessage, Received};
 use crate::deployment::queue::Depth;
 
-/// SQS's limit on messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
-const IN_FLIGHT_LIMIT: usize = 120_000;
 /// The maximum visibility timeout, counted from the receive. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
