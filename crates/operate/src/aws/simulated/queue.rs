@@ -209,12 +209,12 @@ impl Queue {
     }
 
     /// Simulates `ChangeMessageVisibility`: hides a message for `timeout`, counted from now. A handle from an earlier
-    /// receive works too, and a visible message stays visible.
+    /// receive works too.
     ///
     /// # Errors
     ///
-    /// Fails if the handle is invalid, if the message is gone, or if `timeout` ends over twelve hours after the last
-    /// receive.
+    /// Fails if the handle is invalid, if the message is gone or visible, or if `timeout` ends over twelve hours after
+    /// the last receive.
     pub fn change_visibility(
         &mut self,
         now: Timestamp,
@@ -236,8 +236,10 @@ impl Queue {
                  available for visibility timeout change."
             )));
         };
+        // AWS documents this error. In practice, SQS has also been seen to report success and do nothing.
         if !message.is_in_flight() {
-            return Ok(());
+            let code = "AWS.SimpleQueueService.MessageNotInflight";
+            return Err(entry(EntryFailureKind::Refused, code, "The message is visible again."));
         }
         if now.since(message.last_receive) + timeout > LONGEST_VISIBILITY {
             return Err(refused(
