@@ -7,9 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use comeback_timelapse::Watcher;
-use tokio::sync::watch;
-
 use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::read_rate;
@@ -17,6 +14,9 @@ use comeback_rehearsal::Failure;
 use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
+use comeback_timelapse::Watcher;
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, Shared};
 
 /// Maximum time that a page waits for a simulation before it shows the simulation's progress.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -57,7 +57,8 @@ pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
-    answer: watch::Receiver<Option<Arc<Result<LabResults, String>>>>,
+    /// The result, or `None` if the simulation was stopped.
+    answer: Shared<LocalBoxFuture<'static, Option<Arc<Result<LabResults, String>>>>>,
 }
 
 impl Drop for Simulation {
@@ -76,10 +77,8 @@ impl Labs {
         other: (&'static str, PolicyFlags),
     ) -> (u64, Option<Arc<Result<LabResults, String>>>) {
         let simulation = self.of(tab, (words, other));
-        let mut answer = simulation.answer.clone();
-        let answered = tokio::time::timeout(PATIENCE, answer.wait_for(Option::is_some)).await;
-        let answer = answered.ok().and_then(|answer| answer.ok()?.clone());
-        (simulation.seen.percent.load(Ordering::Relaxed), answer)
+        let answered = tokio::time::timeout(PATIENCE, simulation.answer.clone()).await;
+        (simulation.seen.percent.load(Ordering::Relaxed), answered.ok().flatten())
     }
 
     fn of(&self, tab: &str, asked: (Words, (&'static str, PolicyFlags))) -> Rc<Simulation> {
@@ -100,19 +99,16 @@ impl Labs {
 impl Simulation {
     fn start(asked: (Words, (&'static str, PolicyFlags))) -> Self {
         let seen = Arc::new(Seen::default());
-        let (sender, answer) = watch::channel(None);
         let (words, (name, other)) = asked.clone();
         let work = {
             let seen = Arc::clone(&seen);
             tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
         };
-        tokio::task::spawn_local(async move {
-            // A stopped simulation has no result, and no page waits for one.
-            if let Ok(answer) = work.await {
-                sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
-            }
-        });
-        Self { asked, seen, answer }
+        let answer = async {
+            let answer = work.await.ok()?;
+            Some(Arc::new(answer.map_err(|failure| failure.to_string())))
+        };
+        Self { asked, seen, answer: answer.boxed_local().shared() }
     }
 }
 
@@ -199,26 +195,19 @@ mod tests {
         let ask = |tab: &'static str, words: Words| {
             labs.of(tab, (words, ("the default policy", PolicyFlags::default())))
         };
-        tokio::task::LocalSet::new()
-            .run_until(async {
-                let long = || words(&["--events=100000"]);
-                let first = ask("one", long());
-                assert!(Rc::ptr_eq(&first, &ask("one", long())), "the same form is simulated once");
-                let seen = Arc::clone(&first.seen);
-                let other_tab = ask("two", long());
-                let mut answer = first.answer.clone();
-                drop(first);
-                assert!(!seen.is_stopped.load(Ordering::Relaxed), "the tab still shows it");
-                let short = ask("one", words(&["--events=10"]));
-                assert!(seen.is_stopped.load(Ordering::Relaxed));
-                assert!(answer.wait_for(Option::is_some).await.is_err(), "it ends without an answer");
-                let mut answer = short.answer.clone();
-                let answered = answer.wait_for(Option::is_some).await.unwrap().clone().unwrap();
-                assert!(
-                    answered.as_ref().as_ref().is_ok_and(|it| it.beside.headline.starts_with("10 events"))
-                );
-                assert!(!other_tab.seen.is_stopped.load(Ordering::Relaxed));
-            })
-            .await;
+        let long = || words(&["--events=100000"]);
+        let first = ask("one", long());
+        assert!(Rc::ptr_eq(&first, &ask("one", long())), "the same form is simulated once");
+        let seen = Arc::clone(&first.seen);
+        let other_tab = ask("two", long());
+        let answer = first.answer.clone();
+        drop(first);
+        assert!(!seen.is_stopped.load(Ordering::Relaxed), "the tab still shows it");
+        let short = ask("one", words(&["--events=10"]));
+        assert!(seen.is_stopped.load(Ordering::Relaxed));
+        assert!(answer.await.is_none(), "it ends without an answer");
+        let answered = short.answer.clone().await.unwrap();
+        assert!(answered.as_ref().as_ref().is_ok_and(|it| it.beside.headline.starts_with("10 events")));
+        assert!(!other_tab.seen.is_stopped.load(Ordering::Relaxed));
     }
 }
