@@ -102,9 +102,7 @@ fn not_ended(
 ) -> Judgement {
     let (found, name, word) = match last {
         None => ("its failure has not reached the handler", CommandName::Doctor, function),
-        Some(StoryEnd::Held) => {
-            ("it is held, because its function is paused", CommandName::Pause, "--list")
-        }
+        Some(StoryEnd::Held) => ("it is held, because its function is paused", CommandName::Pause, "--list"),
         Some(StoryEnd::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
         Some(_) => ("it has not been retried", CommandName::Trace, key),
     };

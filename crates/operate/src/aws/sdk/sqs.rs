@@ -104,11 +104,10 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
 pub(super) fn new_message(message: NewMessage) -> sqs::Message {
     let attributes = message.attributes.into_iter().map(|(name, attribute)| {
         let value = MessageAttributeValue::builder().data_type(&attribute.data_type);
-        let value = if attribute.is_binary() {
-            let bytes = attribute.bytes().expect("BUG: a binary value is not Base64");
-            value.binary_value(Blob::new(bytes))
-        } else {
-            value.string_value(attribute.value)
+        let value = match attribute.bytes().filter(|_| attribute.is_binary()) {
+            Some(bytes) => value.binary_value(Blob::new(bytes)),
+            // SQS refuses a binary value that is text.
+            None => value.string_value(&attribute.value),
         };
         (name, value.build().expect("BUG: an attribute without a type"))
     });
