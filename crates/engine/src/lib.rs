@@ -19,7 +19,7 @@
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | recognizes messages that are not failure records |
 //! | `dead_letter`, `received_dead_letter` | the format of a dead-letter, with its [`Reason`]; [`ReceivedDeadLetter`], a message read from the dead-letter queue |
-//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of environment variables, and the [`Settings`] generated from it; the type of a table entry; the reasons for refusing a value |
+//! | `settings`, `setting` | [`SETTINGS`], the table of environment variables, and the [`Settings`] generated from it; the type of a table entry; the reason for refusing a value |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or environment variables; [`Policies`], which adds policies for individual functions |
 //! | `arn` | ARNs and patterns for them |
 //! | `pauses`, `requests` | [`Pauses`], the document of operators' pauses and requests; [`Request`], an operator's request to retry or cancel events |
@@ -53,7 +53,6 @@ mod requests;
 mod room;
 mod seed;
 mod setting;
-mod setting_error;
 mod settings;
 mod stray;
 mod time;
@@ -92,8 +91,7 @@ pub use record::{Attribute, LONGEST_UNANSWERED, MOVED_ATTRIBUTE, Moved, Record, 
 pub use report::{BatchReport, Moves, PausesRead};
 pub use requests::{LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RequestKind};
 pub use room::Room;
-pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
-pub use setting_error::SettingError;
+pub use setting::{HideUpTo, Kind, Scope, Setting, SettingError, Unset};
 pub use settings::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, SETTINGS,
     Settings,

@@ -4,8 +4,7 @@ use std::fmt;
 
 use crate::arn::{PolicyPattern, QueueArn};
 use crate::policy::{Policy, REPLACED_BY_BACKOFFS};
-use crate::setting::Setting;
-use crate::setting_error::{BadEntry, SettingError};
+use crate::setting::{Setting, SettingError};
 
 /// The stack's policy, and the policies that `POLICIES` gives to individual functions.
 ///
@@ -86,11 +85,10 @@ impl Policies {
         for text in entries_of(&lookup("POLICIES").unwrap_or_default()) {
             match PolicyEntry::read(text, inherited) {
                 Ok(entry) => entries.push(entry),
-                Err(problems) => errors.extend(
-                    problems
-                        .into_iter()
-                        .map(|it| SettingError::PolicyEntry { entry: text.into(), problem: it }),
-                ),
+                Err(problems) => {
+                    let refused = |problem| SettingError(format!("POLICIES entry {text:?} {problem}"));
+                    errors.extend(problems.into_iter().map(refused));
+                }
             }
         }
         match stack {
@@ -142,26 +140,30 @@ fn pattern_of(entry: &str) -> &str {
 }
 
 impl PolicyEntry {
-    fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<BadEntry>> {
+    /// Reads an entry; fails with a message for each problem with it.
+    fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let pattern = pattern_of(text).parse::<PolicyPattern>();
-        let mut problems: Vec<BadEntry> =
-            pattern.as_ref().err().copied().map(BadEntry::Pattern).into_iter().collect();
+        let mut problems: Vec<String> = pattern.as_ref().err().map(ToString::to_string).into_iter().collect();
         let mut settings: Vec<(&str, &str)> = Vec::new();
         for part in text.split_whitespace().skip(1) {
             match part.split_once('=') {
-                None => problems.push(BadEntry::NotASetting(part.into())),
+                None => problems
+                    .push(format!("has {part:?}, which is not VARIABLE=VALUE; write values without spaces")),
                 Some((name, _)) if !Setting::of_functions().any(|setting| setting.name == name) => {
                     let names: Vec<&str> = Setting::of_functions().map(|setting| setting.name).collect();
-                    problems.push(BadEntry::NotOfAFunction { name: name.into(), names: names.join(", ") });
+                    problems.push(format!("sets {name:?}; it may set {}", names.join(", ")));
                 }
                 Some((name, _)) if settings.iter().any(|(other, _)| *other == name) => {
-                    problems.push(BadEntry::Twice(name.into()));
+                    problems.push(format!("sets {name} twice"));
                 }
                 Some(setting) => settings.push(setting),
             }
         }
         if settings.is_empty() && problems.is_empty() {
-            problems.push(BadEntry::Nothing);
+            problems.push(
+                "sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces"
+                    .into(),
+            );
         }
         let own =
             |name: &str| settings.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
@@ -176,7 +178,7 @@ impl PolicyEntry {
             }
             (_, policy) => {
                 let refused = policy.err().unwrap_or_default();
-                problems.extend(refused.into_iter().map(|error| BadEntry::Refused(Box::new(error))));
+                problems.extend(refused.iter().map(|error| format!("is refused: {error}")));
                 Err(problems)
             }
         }

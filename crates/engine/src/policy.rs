@@ -7,8 +7,7 @@ use wildmatch::WildMatch;
 
 use crate::arn::FunctionPattern;
 use crate::directive::error_names;
-use crate::setting::{Kind, Setting};
-use crate::setting_error::SettingError;
+use crate::setting::{Kind, Setting, SettingError};
 use crate::settings::{BACKOFF_RANGE, Settings};
 
 /// The variables that must not be set together with `BACKOFFS`, which replaces them.
@@ -41,11 +40,14 @@ impl Policy {
     pub fn new(settings: Settings) -> Result<Self, Vec<SettingError>> {
         let mut errors = settings.refused();
         let mut target_functions = Vec::new();
+        let mut refuse = |entry: &str, problem: &str| {
+            errors.push(SettingError(format!("TARGET_FUNCTIONS entry {entry:?} {problem}")));
+        };
         for entry in &settings.target_functions {
             match entry.parse::<FunctionPattern>() {
-                Err(problem) => errors.push(SettingError::TargetFunction { entry: entry.clone(), problem }),
+                Err(problem) => refuse(entry, &problem.to_string()),
                 Ok(pattern) if settings.handler.as_ref().is_some_and(|handler| pattern.is(handler)) => {
-                    errors.push(SettingError::HandlerAsTarget(entry.clone()));
+                    refuse(entry, "is the retry handler itself, which cannot be its own target");
                 }
                 Ok(pattern) => target_functions.push(pattern),
             }
@@ -120,40 +122,44 @@ impl Settings {
     }
 
     fn refused(&self) -> Vec<SettingError> {
-        let mut errors: Vec<_> = self.out_of_range().collect();
-        if self.backoffs.is_empty() {
-            errors.extend(self.refused_base());
-        } else {
-            let is_replaced = |name| REPLACED_BY_BACKOFFS.contains(&name);
-            errors
-                .retain(|error| !matches!(error, SettingError::OutOfRange { name, .. } if is_replaced(name)));
-            errors.extend(self.refused_list());
-        }
-        errors
+        let has_list = !self.backoffs.is_empty();
+        let applies = |name: &str| !(has_list && REPLACED_BY_BACKOFFS.contains(&name));
+        let out_of_range = self.out_of_range().filter(|(name, _)| applies(name)).map(|(_, error)| error);
+        let of_backoff =
+            if has_list { self.refused_list() } else { self.refused_base().into_iter().collect() };
+        out_of_range.chain(of_backoff.into_iter().map(SettingError)).collect()
     }
 
-    fn refused_base(&self) -> Option<SettingError> {
+    fn refused_base(&self) -> Option<String> {
         let Self { base_backoff: base, max_backoff, .. } = *self;
         // If `MAX_BACKOFF` is out of range, `BASE_BACKOFF` is checked against the end of that range, so that a valid
         // `BASE_BACKOFF` is not refused as well.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
-        (!(1..=max).contains(&base)).then_some(SettingError::BaseBackoff { base, max })
+        let way_out = if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" };
+        (!(1..=max).contains(&base))
+            .then(|| format!("BASE_BACKOFF is {base} s; it must be 1 s to MAX_BACKOFF ({max} s){way_out}"))
     }
 
-    fn refused_list(&self) -> impl Iterator<Item = SettingError> {
+    fn refused_list(&self) -> Vec<String> {
         let Self { ref backoffs, jitter, .. } = *self;
         let kind = &Setting::named("BACKOFFS").kind;
         let Kind::SecondsList { range, entries, .. } = kind else { panic!("BUG: BACKOFFS is a list") };
         let outside = backoffs.iter().find(|ceiling| !range.contains(ceiling));
         let falling = backoffs.windows(2).find(|pair| pair[1] < pair[0]);
-        let (given, entries) = (backoffs.len(), *entries);
+        let given = backoffs.len();
         let errors = [
-            (given > entries).then_some(SettingError::ManyBackoffs { given, entries }),
-            outside.map(|&ceiling| SettingError::Ceiling { ceiling, range: kind.range() }),
-            falling.map(|pair| SettingError::FallingBackoffs { from: pair[0], to: pair[1] }),
-            (jitter == Jitter::Decorrelated).then_some(SettingError::DecorrelatedBackoffs),
+            (given > *entries).then(|| format!("BACKOFFS has {given} ceilings; the maximum is {entries}")),
+            outside.map(|it| format!("BACKOFFS has a ceiling of {it} s; each must be {}", kind.range())),
+            falling.map(|pair| {
+                let (from, to) = (pair[0], pair[1]);
+                format!(
+                    "BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it"
+                )
+            }),
+            (jitter == Jitter::Decorrelated)
+                .then(|| "JITTER is decorrelated; with BACKOFFS it must be full, equal or none".into()),
         ];
-        errors.into_iter().flatten()
+        errors.into_iter().flatten().collect()
     }
 }
 
@@ -181,10 +187,15 @@ impl Policy {
         let is_set = |name: &&str| lookup(name).is_some();
         if is_set(&"BACKOFFS") {
             let beside = REPLACED_BY_BACKOFFS.into_iter().filter(is_set);
-            errors.extend(beside.map(SettingError::BesideBackoffs));
+            errors.extend(beside.map(|name| {
+                let problem = "is set together with BACKOFFS, which replaces it; set only one of the two";
+                SettingError(format!("{name} {problem}"))
+            }));
         }
         if !is_set(&"TARGET_FUNCTIONS") {
-            errors.push(SettingError::NoTargetFunctions);
+            let problem = "TARGET_FUNCTIONS is not set; list the ARNs of the functions to retry, or set it empty \
+                           to keep what arrives";
+            errors.push(SettingError(problem.into()));
         }
         match Self::new(settings) {
             Ok(policy) if errors.is_empty() => Ok(policy),

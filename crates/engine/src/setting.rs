@@ -7,8 +7,12 @@ use std::ops::RangeInclusive;
 use comeback_backoff::Jitter;
 use comeback_envelope::Style;
 
-use crate::setting_error::SettingError;
 use crate::time::seconds;
+
+/// The reason for refusing a setting: what is wrong, and what the setting must be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingError(pub(crate) String);
 
 /// An environment variable of the retry handler, as described in the table of settings.
 #[derive(Debug)]
@@ -135,7 +139,7 @@ pub(crate) fn alternatives(words: &[&str]) -> String {
 impl Setting {
     /// The error for a value that the setting does not accept.
     pub fn unreadable(&self, value: &str) -> SettingError {
-        SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
+        SettingError(format!("{} is {value:?}; it must be {}", self.name, self.kind.form()))
     }
 
     /// Reads a setting whose kind is [`Kind::Choice`], and returns the word that applies.
@@ -184,8 +188,7 @@ impl Setting {
             _ => return None,
         };
         let number = value.number().filter(|number| !range.contains(number))?;
-        let value = format!("{number}{unit}");
-        Some(SettingError::OutOfRange { name: self.name, value, range: self.kind.range() })
+        Some(SettingError(format!("{} is {number}{unit}; it must be {}", self.name, self.kind.range())))
     }
 }
 
@@ -316,8 +319,10 @@ macro_rules! settings {
                 (settings, errors)
             }
 
-            pub(crate) fn out_of_range(&self) -> impl Iterator<Item = SettingError> {
-                [$($(Setting::named($name).out_of_range(&self.$field),)?)*].into_iter().flatten()
+            /// The error for each setting that is out of range, with the setting's name.
+            pub(crate) fn out_of_range(&self) -> impl Iterator<Item = (&'static str, SettingError)> {
+                let all = [$($(($name, Setting::named($name).out_of_range(&self.$field)),)?)*];
+                all.into_iter().filter_map(|(name, error)| Some((name, error?)))
             }
         }
     };

@@ -7,8 +7,7 @@ use comeback_backoff::Jitter;
 use comeback_envelope::Style;
 
 use crate::arn::HandlerFunction;
-use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
-use crate::setting_error::SettingError;
+use crate::setting::{HideUpTo, Kind, Scope, Setting, SettingError, Unset, settings};
 use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
 /// Range of `MAX_AGE` in seconds: from a minute to SQS's maximum retention period.
