@@ -13,7 +13,7 @@ use wildmatch::WildMatch;
 /// let arn: FunctionArn = "arn:aws:lambda:eu-west-1:123456789012:function:orders:live".parse()?;
 /// assert_eq!((arn.name.as_str(), arn.qualifier.as_deref()), ("orders", Some("live")));
 /// assert_eq!(arn.unqualified().to_string(), "arn:aws:lambda:eu-west-1:123456789012:function:orders");
-/// # Ok::<(), comeback_engine::NotAnArn>(())
+/// # Ok::<(), comeback_engine::BadArn>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionArn {
@@ -42,18 +42,17 @@ pub struct QueueArn {
     pub name: String,
 }
 
-/// Error for a string that is not an ARN of the required kind.
+/// The reason for refusing an ARN, or a function pattern such as an entry in `TARGET_FUNCTIONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAnArn {
-    /// The string is not a function ARN.
-    #[error(
-        "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)"
-    )]
-    Function,
-    /// The string is not an SQS queue ARN.
-    #[error("is not a queue ARN (arn:aws:sqs:REGION:ACCOUNT:NAME)")]
-    Queue,
-}
+#[error("{0}")]
+pub struct BadArn(&'static str);
+
+const NOT_A_FUNCTION: BadArn =
+    BadArn("is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)");
+const NOT_A_QUEUE: BadArn = BadArn("is not a queue ARN (arn:aws:sqs:REGION:ACCOUNT:NAME)");
+const NOT_A_NAME: BadArn = BadArn("does not begin with NAME, NAME:QUALIFIER or a function ARN");
+const WILDCARD_OUTSIDE_NAME: BadArn = BadArn("has a * outside the function's name");
+const BAD_CHARACTER: BadArn = BadArn("has a character that is not allowed in a function's name or qualifier");
 
 impl FunctionArn {
     /// This ARN without its version or alias.
@@ -64,10 +63,10 @@ impl FunctionArn {
 }
 
 impl FromStr for FunctionArn {
-    type Err = NotAnArn;
+    type Err = BadArn;
 
-    fn from_str(arn: &str) -> Result<Self, NotAnArn> {
-        let fields = Fields::of(arn).filter(Fields::name_a_function).ok_or(NotAnArn::Function)?;
+    fn from_str(arn: &str) -> Result<Self, BadArn> {
+        let fields = Fields::of(arn).filter(Fields::name_a_function).ok_or(NOT_A_FUNCTION)?;
         Ok(fields.to_arn())
     }
 }
@@ -109,16 +108,16 @@ impl QueueArn {
 }
 
 impl FromStr for QueueArn {
-    type Err = NotAnArn;
+    type Err = BadArn;
 
-    fn from_str(arn: &str) -> Result<Self, NotAnArn> {
+    fn from_str(arn: &str) -> Result<Self, BadArn> {
         let fields: Vec<&str> = arn.split(':').collect();
         match fields[..] {
             ["arn", partition, "sqs", region, account, name] if Self::is_valid(account, name) => {
                 let [partition, region, account, name] = [partition, region, account, name].map(Into::into);
                 Ok(Self { partition, region, account, name })
             }
-            _ => Err(NotAnArn::Queue),
+            _ => Err(NOT_A_QUEUE),
         }
     }
 }
@@ -153,7 +152,7 @@ pub fn short_name(arn: &str) -> &str {
 /// let pattern: FunctionPattern = "arn:aws:lambda:eu-west-1:123456789012:function:orders-*".parse()?;
 /// assert!(pattern.allows("arn:aws:lambda:eu-west-1:123456789012:function:orders-eu:$LATEST"));
 /// assert!(!pattern.allows("arn:aws:lambda:eu-west-1:999999999999:function:orders-eu"));
-/// # Ok::<(), comeback_engine::BadPattern>(())
+/// # Ok::<(), comeback_engine::BadArn>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionPattern {
@@ -161,46 +160,29 @@ pub struct FunctionPattern {
     name: WildMatch,
 }
 
-/// The reason for refusing a function pattern, such as an entry in `TARGET_FUNCTIONS`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadPattern {
-    /// The string is not of the form `arn:…:lambda:region:account:function:name[:qualifier]`.
-    #[error("{}", NotAnArn::Function)]
-    NotAFunctionArn,
-    /// An entry in `POLICIES` does not begin with a function ARN or `name[:qualifier]`.
-    #[error("does not begin with NAME, NAME:QUALIFIER or a function ARN")]
-    NotAName,
-    /// The pattern has a `*` outside the function's name.
-    #[error("has a * outside the function's name")]
-    WildcardOutsideName,
-    /// The pattern has a character that AWS does not allow in a function's name, version or alias.
-    #[error("has a character that is not allowed in a function's name or qualifier")]
-    BadCharacter,
-}
-
 impl FromStr for FunctionPattern {
-    type Err = BadPattern;
+    type Err = BadArn;
 
-    fn from_str(arn: &str) -> Result<Self, BadPattern> {
-        let fields = Fields::of(arn).ok_or(BadPattern::NotAFunctionArn)?;
+    fn from_str(arn: &str) -> Result<Self, BadArn> {
+        let fields = Fields::of(arn).ok_or(NOT_A_FUNCTION)?;
         let Fields { partition, region, account, name, qualifier } = fields;
         if [partition, region, account].iter().any(|field| field.contains('*')) {
-            return Err(BadPattern::WildcardOutsideName);
+            return Err(WILDCARD_OUTSIDE_NAME);
         }
         let name = name_pattern(name, qualifier)?;
         if !fields.name_a_place() {
-            return Err(BadPattern::NotAFunctionArn);
+            return Err(NOT_A_FUNCTION);
         }
         Ok(Self { arn: fields.to_arn(), name })
     }
 }
 
-fn name_pattern(name: &str, qualifier: Option<&str>) -> Result<WildMatch, BadPattern> {
+fn name_pattern(name: &str, qualifier: Option<&str>) -> Result<WildMatch, BadArn> {
     if qualifier.is_some_and(|qualifier| qualifier.contains('*')) {
-        return Err(BadPattern::WildcardOutsideName);
+        return Err(WILDCARD_OUTSIDE_NAME);
     }
     if !is_name(&name.replace('*', "")) || !qualifier.is_none_or(is_qualifier) {
-        return Err(BadPattern::BadCharacter);
+        return Err(BAD_CHARACTER);
     }
     Ok(WildMatch::new(name))
 }
@@ -241,15 +223,15 @@ pub(crate) enum PolicyPattern {
 }
 
 impl FromStr for PolicyPattern {
-    type Err = BadPattern;
+    type Err = BadArn;
 
-    fn from_str(text: &str) -> Result<Self, BadPattern> {
+    fn from_str(text: &str) -> Result<Self, BadArn> {
         if text.starts_with("arn:") {
             return text.parse().map(Self::Arn);
         }
         let (name, qualifier) = name_and_qualifier(text);
         if name.is_empty() || qualifier.is_some_and(|it| it.is_empty() || it.contains(':')) {
-            return Err(BadPattern::NotAName);
+            return Err(NOT_A_NAME);
         }
         let name = name_pattern(name, qualifier)?;
         Ok(Self::Name { name, qualifier: qualifier.map(Into::into), home: None })
@@ -303,9 +285,9 @@ impl PauseTarget {
 }
 
 impl FromStr for PauseTarget {
-    type Err = BadPattern;
+    type Err = BadArn;
 
-    fn from_str(text: &str) -> Result<Self, BadPattern> {
+    fn from_str(text: &str) -> Result<Self, BadArn> {
         if text == "*" { Ok(Self::All) } else { text.parse().map(Self::Functions) }
     }
 }

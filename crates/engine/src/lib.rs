@@ -67,9 +67,7 @@ pub use account::{
     INVOKE_TIMEOUT, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
     VisibilityChange,
 };
-pub use arn::{
-    BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn, short_name,
-};
+pub use arn::{BadArn, FunctionArn, FunctionPattern, HandlerFunction, PauseTarget, QueueArn, short_name};
 pub use batch_event::{BatchEvent, IncompleteMessage};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};

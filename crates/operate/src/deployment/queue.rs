@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use comeback_engine::{NotAnArn, QueueArn};
+use comeback_engine::{BadArn, QueueArn};
 use serde::Serialize;
 
 use crate::account::Account;
@@ -72,7 +72,7 @@ pub async fn attributes<const N: usize>(
 }
 
 /// Parses an ARN that AWS returned; an error names the ARN.
-pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
+pub fn parsed<T: FromStr<Err = BadArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
 
