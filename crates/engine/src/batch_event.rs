@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{object, string};
+use crate::json::{Members, object, string};
 use crate::record::{Attribute, GarbledAttribute, MOVED_ATTRIBUTE, Record, base_type};
 use crate::time::Timestamp;
 
@@ -86,17 +86,6 @@ struct Attributes<'a> {
     approximate_first_receive_timestamp: Option<&'a RawValue>,
     #[serde(borrow, rename = "AWSTraceHeader")]
     trace_header: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MessageAttribute<'a> {
-    #[serde(borrow)]
-    data_type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    string_value: Option<&'a RawValue>,
-    #[serde(borrow)]
-    binary_value: Option<&'a RawValue>,
 }
 
 impl BatchEvent {
@@ -189,22 +178,23 @@ impl WireMessage<'_> {
 }
 
 fn restore(record: &mut Record, comeback: &RawValue) -> Result<(), GarbledAttribute> {
-    let attribute: MessageAttribute<'_> = object(comeback.get()).unwrap_or_default();
-    match attribute.string_value.and_then(string) {
+    let members: Members<'_> = object(comeback.get()).unwrap_or_default();
+    match members.get("stringValue").and_then(|raw| string(raw)) {
         Some(text) => record.restore(&text),
         None => Err(GarbledAttribute("it has no stringValue".into())),
     }
 }
 
 fn attribute(name: String, raw: &RawValue) -> Option<Attribute> {
-    let attribute: MessageAttribute<'_> = object(raw.get()).ok()?;
-    let data_type = attribute.data_type.and_then(string)?;
+    let members: Members<'_> = object(raw.get()).ok()?;
+    let text = |name| members.get(name).and_then(|raw| string(raw));
+    let data_type = text("dataType")?;
     let value = match base_type(&data_type) {
-        "String" | "Number" => attribute.string_value,
-        "Binary" => attribute.binary_value,
+        "String" | "Number" => text("stringValue"),
+        "Binary" => text("binaryValue"),
         _ => None,
     };
-    let value = value.and_then(string).filter(|value| !value.is_empty())?;
+    let value = value.filter(|value| !value.is_empty())?;
     Some(Attribute { name: name.into(), data_type: data_type.into(), value })
 }
 

@@ -138,16 +138,20 @@ pub(crate) struct Body<'a> {
     pub(crate) initial_timestamp: u64,
     pub(crate) dead_lettered_at: u64,
     pub(crate) origin_request_id: &'a str,
-    pub(crate) error: Option<ErrorBody<'a>>,
+    pub(crate) error: Option<InvocationError<'a>>,
     pub(crate) payload: &'a RawValue,
 }
 
-#[derive(Default, Deserialize, Serialize)]
-pub(crate) struct ErrorBody<'a> {
+/// The error in a record's `responsePayload`, with its members unparsed. A dead-letter calls them `type` and `message`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct InvocationError<'a> {
+    /// The value of the member `errorType`, as raw JSON.
     #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) r#type: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) message: Option<&'a RawValue>,
+    #[serde(rename(deserialize = "errorType", serialize = "type"))]
+    pub error_type: Option<&'a RawValue>,
+    /// The value of the member `errorMessage`, as raw JSON.
+    #[serde(borrow, default, deserialize_with = "present", rename(deserialize = "errorMessage"))]
+    pub message: Option<&'a RawValue>,
 }
 
 /// The JSON members that a redrive needs from a received dead-letter, and those that tell a dead-letter from other
@@ -184,7 +188,7 @@ pub(crate) fn json_of(body: &Body<'_>) -> String {
 
 impl DeadLetter {
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
-        let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
+        let error_type = body.error.and_then(|error| error.error_type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
         let wrapped = Self {
             body: json_of(body),

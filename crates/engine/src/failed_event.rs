@@ -6,9 +6,9 @@ use std::time::Duration;
 use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, DeadLetter, ErrorBody, Reason, ReasonCode, Redriven};
+use crate::dead_letter::{Body, DeadLetter, InvocationError, Reason, ReasonCode, Redriven};
 use crate::directive::Directive;
-use crate::invocation_record::{InvocationError, InvocationRecord};
+use crate::invocation_record::InvocationRecord;
 use crate::json::{id, lossy_text};
 use crate::policies::Policies;
 use crate::record::Record;
@@ -90,7 +90,6 @@ impl<'a> FailedEvent<'a> {
     }
 
     pub(crate) fn dead_letter(&self, record: &Record, reason: &Reason, now: Timestamp) -> DeadLetter {
-        let error = self.error.as_ref();
         let body = Body {
             reason: reason.code.name(),
             detail: &reason.detail,
@@ -99,7 +98,7 @@ impl<'a> FailedEvent<'a> {
             initial_timestamp: self.first_failure.as_secs(),
             dead_lettered_at: now.as_secs(),
             origin_request_id: &self.origin_request_id,
-            error: error.map(|error| ErrorBody { r#type: error.error_type, message: error.message }),
+            error: self.error,
             payload: &self.payload,
         };
         DeadLetter::of_event(record, reason, &body)

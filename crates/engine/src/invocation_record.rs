@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Reason, ReasonCode};
+use crate::dead_letter::{InvocationError, Reason, ReasonCode};
 use crate::json::{Object, id, lossy_text, object, present};
 use crate::time::Timestamp;
 
@@ -27,17 +27,6 @@ pub struct InvocationRecord<'a> {
     pub not_found: bool,
     /// The error that the function returned; `None` if the function was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
-}
-
-/// The error in a record's `responsePayload`, with its members unparsed.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct InvocationError<'a> {
-    /// The value of the member `errorType`, as raw JSON.
-    #[serde(borrow, default, deserialize_with = "present", rename = "errorType")]
-    pub error_type: Option<&'a RawValue>,
-    /// The value of the member `errorMessage`, as raw JSON.
-    #[serde(borrow, default, deserialize_with = "present", rename = "errorMessage")]
-    pub message: Option<&'a RawValue>,
 }
 
 /// The JSON structure of a record.

@@ -1,6 +1,7 @@
 //! Lenient parsing of JSON from other programs: a malformed member does not affect the other members.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -17,13 +18,16 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String>
     }
 }
 
+/// The members of a JSON object, unparsed. If a name occurs twice, its last value counts.
+pub(crate) type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
 /// A nested JSON object. Unlike a derived `Deserialize`, it does not accept an array.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+        struct ObjectOf<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectOf<T> {
             type Value = Object<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,7 +38,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
                 T::deserialize(MapAccessDeserializer::new(map)).map(Object)
             }
         }
-        deserializer.deserialize_map(Members(PhantomData))
+        deserializer.deserialize_map(ObjectOf(PhantomData))
     }
 }
 

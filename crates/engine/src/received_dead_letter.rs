@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use comeback_envelope::Event;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, ErrorBody, Reason, ReasonCode, Redriven, json_of};
+use crate::dead_letter::{Body, Reason, ReasonCode, Redriven, json_of};
 use crate::failed_event::FailedEvent;
 use crate::invocation_record::InvocationRecord;
-use crate::json::{id, non_empty_text, object, present};
+use crate::json::{Members, id, non_empty_text, object};
 use crate::record::Record;
 use crate::time::Timestamp;
 
@@ -54,19 +53,6 @@ pub struct ReceivedDeadLetter<'a> {
     pub error_message: Option<String>,
     /// The event's payload, byte for byte.
     pub payload: Option<Cow<'a, RawValue>>,
-}
-
-/// The members of a dead-letter's body that a redrive does not need.
-#[derive(Default, Deserialize)]
-struct History<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    detail: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    retries_made: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    initial_timestamp: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    error: Option<&'a RawValue>,
 }
 
 impl<'a> ReceivedDeadLetter<'a> {
@@ -151,16 +137,19 @@ impl<'a> ReceivedDeadLetter<'a> {
     fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
-        let history: History<'_> = object(&self.record.body).unwrap_or_default();
-        let error: ErrorBody<'_> = history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
-        let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse().ok());
+        // A redrive does not need these members, so each may be missing or malformed.
+        let history: Members<'_> = object(&self.record.body).unwrap_or_default();
+        let error: Members<'_> =
+            history.get("error").and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
+        let number = |name| history.get(name).and_then(|raw| raw.get().parse().ok());
+        let text = |members: &Members<'_>, name| members.get(name).and_then(|raw| non_empty_text(raw));
         let event = Self {
             function_arn: Some(dead_letter.function_arn),
-            retries_made: number(history.retries_made),
-            first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
+            retries_made: number("retries_made"),
+            first_failure: number("initial_timestamp").map(Timestamp::from_secs),
             key: id(dead_letter.origin_request_id).or_else(|| Some(self.record.first_id().to_owned())),
-            error_type: error.r#type.and_then(non_empty_text),
-            error_message: error.message.and_then(non_empty_text),
+            error_type: text(&error, "type"),
+            error_message: text(&error, "message"),
             payload: Some(Cow::Borrowed(dead_letter.payload)),
             ..self
         };
@@ -170,7 +159,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         Self {
             kind: DeadLetterKind::Event,
             reason: Some(dead_letter.reason),
-            detail: history.detail.and_then(non_empty_text),
+            detail: text(&history, "detail"),
             dead_lettered_at: Timestamp::from_secs(dead_letter.dead_lettered_at).min(event.record.sent),
             ..event
         }

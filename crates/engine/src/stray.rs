@@ -1,16 +1,13 @@
 //! Recognizes messages that are not failure records, and describes what the operator has to change for each known kind.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::invocation_record::InvocationRecord;
-use crate::json::{lossy_text, object, string};
+use crate::json::{Members, lossy_text, object, string};
 use crate::record::Record;
-
-type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// Describes a message that is not a failure record, such as an S3 notification. Returns `None` if its kind is
 /// unknown.
