@@ -4,8 +4,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::convert::identity;
 use std::future::Future;
-use std::iter::repeat_with;
+use std::iter::repeat;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -203,23 +204,11 @@ pub(crate) struct BatchAccount<'c, A> {
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// The reason why a call has no result for a message.
-#[derive(Clone, Copy)]
-enum NoAnswer {
-    NotStarted,
-    Panicked,
-    Missing,
-}
+const NOT_STARTED: &str = "not started: too close to the function's deadline";
+const NO_ANSWER: &str = "the service gave no answer for this entry";
 
-impl NoAnswer {
-    fn failure(self) -> CallFailure {
-        let failure = |cause: &str| CallFailure { cause: cause.into(), remedy: None };
-        match self {
-            Self::NotStarted => failure("not started: too close to the function's deadline"),
-            Self::Panicked => panicked(),
-            Self::Missing => failure("the service gave no answer for this entry"),
-        }
-    }
+fn failure(cause: &str) -> CallFailure {
+    CallFailure { cause: cause.into(), remedy: None }
 }
 
 /// The results of a call, by message id.
@@ -228,32 +217,29 @@ pub(crate) type Answers<E = CallFailure> = HashMap<String, Result<(), E>>;
 impl<A: Account> BatchAccount<'_, A> {
     pub(crate) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Answers {
         let call = async { self.account.change_visibility(changes, self.past_deadline).await };
-        self.answers(changes.iter().map(|change| change.record), call, NoAnswer::failure).await
+        self.answers(changes.iter().map(|change| change.record), call, identity, identity).await
     }
 
     pub(crate) async fn send_dead_letters(&self, dead_lettered: &[DeadLettered<'_>]) -> Answers {
         let call = async { self.account.send_dead_letters(dead_lettered, self.past_deadline).await };
-        self.answers(dead_lettered.iter().map(|it| it.record), call, NoAnswer::failure).await
+        self.answers(dead_lettered.iter().map(|it| it.record), call, identity, identity).await
     }
 
     pub(crate) async fn send_again(&self, moves: &[Move<'_>]) -> Answers<MoveFailure> {
         let call = async { self.account.send_again(moves, self.past_deadline).await };
-        let failed = |no_answer: NoAnswer| match no_answer {
-            NoAnswer::NotStarted => MoveFailure::NotSent(no_answer.failure()),
-            NoAnswer::Panicked | NoAnswer::Missing => MoveFailure::Unanswered(no_answer.failure().cause),
-        };
-        self.answers(moves.iter().map(|copy| copy.record), call, failed).await
+        let unanswered = |failure: CallFailure| MoveFailure::Unanswered(failure.cause);
+        self.answers(moves.iter().map(|copy| copy.record), call, MoveFailure::NotSent, unanswered).await
     }
 
     /// Counts the retry queue's messages in flight. Returns `None` if it is too late to start the call.
     pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
-        self.answer(async { self.account.count_in_flight().await }).await
+        Some(self.made(async { self.account.count_in_flight().await }).await?.flatten())
     }
 
     /// Reads the SSM parameter that holds the pauses. Returns `None` if it is too late to start the call, and
     /// `Some(Ok(None))` if the parameter does not exist.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
-        self.answer(async { self.account.read_pauses().await }).await
+        Some(self.made(async { self.account.read_pauses().await }).await?.flatten())
     }
 
     pub(crate) async fn invoke(
@@ -264,52 +250,43 @@ impl<A: Account> BatchAccount<'_, A> {
         style: Style,
     ) -> Result<Option<String>, InvokeFailure> {
         let call = async { self.account.invoke(record, function_arn, envelope.seal(style)).await };
-        match self.started_in_time(call).await {
-            Ok(answer) => answer,
-            Err(no_answer @ NoAnswer::NotStarted) => Err(InvokeFailure::NotSent(no_answer.failure())),
+        match self.made(call).await {
+            Some(Ok(answer)) => answer,
             // The request may have been sent before the panic.
-            Err(no_answer) => Err(InvokeFailure::Unanswered(no_answer.failure().cause)),
-        }
-    }
-
-    /// Makes a call that does not act on messages, and returns its result; `None` if it is too late to start the call.
-    async fn answer<O>(
-        &self,
-        call: impl Future<Output = Result<O, CallFailure>>,
-    ) -> Option<Result<O, CallFailure>> {
-        match self.started_in_time(call).await {
-            Ok(answer) => Some(answer),
-            Err(NoAnswer::NotStarted) => None,
-            Err(no_answer) => Some(Err(no_answer.failure())),
+            Some(Err(panic)) => Err(InvokeFailure::Unanswered(panic.cause)),
+            None => Err(InvokeFailure::NotSent(failure(NOT_STARTED))),
         }
     }
 
     /// Makes a call, and maps the id of each message to its result. The account returns the results in the same order
-    /// as `records`. `failed` creates the error for a missing result.
-    async fn answers<'r, E>(
+    /// as `records`. `not_sent` creates the errors of a call that was not started. `unanswered` creates the error for
+    /// any other missing result.
+    async fn answers<'r, E: Clone>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,
         call: impl Future<Output = Vec<Result<(), E>>>,
-        failed: impl Fn(NoAnswer) -> E,
+        not_sent: impl Fn(CallFailure) -> E,
+        unanswered: impl Fn(CallFailure) -> E,
     ) -> Answers<E> {
         if records.len() == 0 {
             return Answers::new();
         }
-        let (given, otherwise) = match self.started_in_time(call).await {
-            Ok(given) => (given, NoAnswer::Missing),
-            Err(no_answer) => (Vec::new(), no_answer),
+        let (given, missing) = match self.made(call).await {
+            Some(Ok(given)) => (given, unanswered(failure(NO_ANSWER))),
+            Some(Err(panic)) => (Vec::new(), unanswered(panic)),
+            None => (Vec::new(), not_sent(failure(NOT_STARTED))),
         };
-        let given = given.into_iter().chain(repeat_with(|| Err(failed(otherwise))));
+        let given = given.into_iter().chain(repeat(Err(missing)));
         records.map(|record| record.message_id.clone()).zip(given).collect()
     }
 
-    /// Awaits `call` unless the deadline has passed, and catches any panic in it. A future does nothing until it is
-    /// polled, so no call is made after the deadline.
-    async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
+    /// Awaits `call`, and catches any panic in it. Returns `None` if the deadline has passed. A future does nothing
+    /// until it is polled, so no call is made after the deadline.
+    async fn made<O>(&self, call: impl Future<Output = O>) -> Option<Result<O, CallFailure>> {
         if (self.past_deadline)() {
-            return Err(NoAnswer::NotStarted);
+            return None;
         }
-        AssertUnwindSafe(call).catch_unwind().await.map_err(|_| NoAnswer::Panicked)
+        Some(AssertUnwindSafe(call).catch_unwind().await.map_err(|_| panicked()))
     }
 }
 
