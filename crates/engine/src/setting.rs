@@ -142,22 +142,6 @@ impl Setting {
         SettingError(format!("{} is {value:?}; it must be {}", self.name, self.kind.form()))
     }
 
-    /// Reads a setting whose kind is [`Kind::Choice`], and returns the word that applies.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the variable is set to a value that is not one of the kind's words.
-    pub fn chosen(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<&'static str, SettingError> {
-        match (&self.kind, self.default, lookup(self.name)) {
-            (_, Unset::Is(word), None) => Ok(word),
-            (Kind::Choice(words), _, Some(text)) => {
-                let word = words.iter().find(|word| **word == text.trim());
-                word.copied().ok_or_else(|| self.unreadable(&text))
-            }
-            _ => panic!("BUG: {} is not a choice with a default", self.name),
-        }
-    }
-
     pub(crate) fn default_value<T: Value>(&self) -> T {
         let value = match self.default {
             Unset::Is(text) => T::read(text, &self.kind),

@@ -117,14 +117,17 @@ fn check_queue(name: &str, url: &str) -> Result<QueueId, String> {
 }
 
 fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, String> {
-    let metrics = Setting::named("METRICS").chosen(&lookup).map_err(|refused| refused.to_string())?;
-    if metrics == "off" {
-        return Ok(None);
-    }
+    let given = lookup("METRICS").unwrap_or_else(|| "off".into());
+    let by_target = match given.trim() {
+        "off" => return Ok(None),
+        "stack" => false,
+        "target" => true,
+        _ => return Err(Setting::named("METRICS").unreadable(&given).to_string()),
+    };
     let handler = lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty()).ok_or(
         "METRICS needs the handler's name, but AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing",
     )?;
-    Ok(Some(Metrics { handler, by_target: metrics == "target" }))
+    Ok(Some(Metrics { handler, by_target }))
 }
 
 fn is_parameter(name: &str) -> bool {
@@ -134,6 +137,7 @@ fn is_parameter(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::Unset;
     use serde_json::Value;
 
     use super::*;
@@ -223,6 +227,7 @@ mod tests {
     #[test]
     fn metrics_are_off_by_default() {
         let with = |variables: &[_]| with(variables).map(|config| config.metrics);
+        assert_eq!(Setting::named("METRICS").default, Unset::Is("off"));
         let (handler, named) = ("retries".to_owned(), ("AWS_LAMBDA_FUNCTION_NAME", "retries"));
         assert_eq!((with(&[]), with(&[("METRICS", "off")])), (Ok(None), Ok(None)));
         let of = |metrics| with(&[("METRICS", metrics), named, ("AWS_REGION", "eu-west-1")]);
