@@ -94,6 +94,6 @@ pub use settings::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, SETTINGS,
     Settings,
 };
-pub use time::{Timestamp, duration, seconds};
+pub use time::{Timestamp, ceil_secs, duration, seconds};
 pub use timing::{HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION, longest_between_reads};
 pub use waits::LONGEST_HOP;

@@ -136,7 +136,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// The duration in whole seconds, rounded up so that no wait ends early.
-pub(crate) const fn ceil_secs(duration: Duration) -> u64 {
+pub const fn ceil_secs(duration: Duration) -> u64 {
     duration.as_secs() + (duration.subsec_nanos() > 0) as u64
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use comeback_backoff::{Jitter, requested_wait};
-use comeback_engine::{BACKOFF_RANGE, DueBy, MAX_AGE_RANGE, ReasonCode, Timestamp, simple_name};
+use comeback_engine::{BACKOFF_RANGE, DueBy, MAX_AGE_RANGE, ReasonCode, Timestamp, ceil_secs, simple_name};
 use lambda_runtime::Diagnostic;
 
 /// Maximum backoff, the same as the retry handler's.
@@ -201,14 +201,10 @@ impl Sent {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING
         } else {
-            LONGEST_BACKOFF.saturating_sub(whole_seconds(now.since(self.first_receive)))
+            LONGEST_BACKOFF.saturating_sub(Duration::from_secs(ceil_secs(now.since(self.first_receive))))
         };
-        whole_seconds(due.since(now)).min(longest).max(Duration::from_secs(1))
+        Duration::from_secs(ceil_secs(due.since(now))).min(longest).max(Duration::from_secs(1))
     }
-}
-
-fn whole_seconds(time: Duration) -> Duration {
-    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

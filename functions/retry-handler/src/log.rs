@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
-use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Pause, PausesRead, Timestamp};
+use comeback_engine::{
+    BatchEvent, BatchReport, CallFailure, LogLine, Moves, Pause, PausesRead, Timestamp, logged,
+};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -85,7 +87,7 @@ pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
 
 fn unreadable_request(problem: &str) {
     tracing::warn!(
-        problem = cut(problem),
+        problem = logged(problem),
         remedy =
             "take the entry out of the parameter that PAUSES names, and run comeback retry or cancel again",
         "a request is unreadable, and ignored; the pauses are not affected"
@@ -119,10 +121,10 @@ fn out() -> impl std::io::Write {
 
 fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     tracing::warn!(
-        paused = cut(&target.to_string()),
+        paused = logged(&target.to_string()),
         since = %from,
-        by = by.as_deref().map(cut),
-        why = why.as_deref().map(cut),
+        by = by.as_deref().map(logged),
+        why = why.as_deref().map(logged),
         "paused for more than 24 hours; resume it if it was forgotten"
     );
 }
@@ -150,7 +152,7 @@ macro_rules! event {
 fn failed(failure: &CallFailure, message: &str) {
     event!(
         level(Some(failure)),
-        problem = cut(&failure.cause),
+        problem = logged(&failure.cause),
         remedy = failure.remedy.as_deref(),
         "{message}"
     );
@@ -159,7 +161,7 @@ fn failed(failure: &CallFailure, message: &str) {
 /// Logs that the pauses could not be read. The level is ERROR because messages accumulate until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
-        problem = cut(cause),
+        problem = logged(cause),
         remedy = remedy.as_deref().unwrap_or("check that the handler can reach SSM, or unset PAUSES"),
         "the pauses could not be read, and none were read before; no function is invoked until a read succeeds"
     );
@@ -172,16 +174,10 @@ fn moves(Moves { made, failed, problem }: &Moves) {
             action = "move",
             moved = made,
             hidden_instead = failed,
-            problem = problem.as_ref().map(|problem| cut(&problem.cause)),
+            problem = problem.as_ref().map(|problem| logged(&problem.cause)),
             remedy = problem.as_ref().and_then(|problem| problem.remedy.as_deref()),
         );
     }
-}
-
-/// Truncates text from queues and services, because CloudWatch drops lines that are too long.
-fn cut(text: &str) -> &str {
-    const CHARACTERS: usize = 512;
-    text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
