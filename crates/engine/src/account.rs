@@ -64,7 +64,7 @@ pub trait Account {
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
     /// Re-invokes a message's target, `function_arn`, with one asynchronous `Invoke` call. The ARN is used exactly as
-    /// it is: no qualifier is added. If the message has a [trace header](crate::TraceHeader), the invocation joins that
+    /// it is: no qualifier is added. If the message has a [trace header](Record::trace), the invocation joins that
     /// trace. Returns the request id of the new invocation, or `None` if Lambda's response has none.
     fn invoke(
         &self,

@@ -15,7 +15,7 @@
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `outcome`, `report` | [`Outcome`] for one message; [`BatchReport`], the outcomes for a batch |
 //! | `log_line`, `log_fold` | [`LogLine`], written for each outcome; [`LogFold`], the state of each message according to the log |
-//! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
+//! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | recognizes messages that are not failure records |
 //! | `dead_letter`, `received_dead_letter` | the format of a dead-letter, with its [`Reason`]; [`ReceivedDeadLetter`], a message read from the dead-letter queue |
@@ -85,7 +85,7 @@ pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
 pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
-pub use record::{Attribute, LONGEST_UNANSWERED, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
+pub use record::{Attribute, LONGEST_UNANSWERED, MOVED_ATTRIBUTE, Moved, Record};
 pub use report::{BatchReport, Moves, PausesRead};
 pub use requests::{LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RequestKind};
 pub use room::Room;

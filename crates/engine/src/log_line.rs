@@ -9,7 +9,6 @@ use crate::account::CallFailure;
 use crate::directive::Directive;
 use crate::failed_event::{FailedEvent, logged};
 use crate::outcome::{Outcome, What};
-use crate::record::TraceHeader;
 use crate::report::BatchReport;
 use crate::time::Timestamp;
 
@@ -126,7 +125,7 @@ impl<'a> LogLine<'a> {
             None if is_ignored || matches!(outcome.what, What::DeadLetter { .. }) => LogLevel::Warn,
             None => LogLevel::Info,
         };
-        let trace = TraceHeader::of(outcome.record).map(|trace| trace.root().into());
+        let trace = outcome.record.trace_id().map(Into::into);
         let receipt_handle = outcome.receipt_handle().filter(|handle| is_plain(handle)).map(Into::into);
         let (message_id, what) = (outcome.message_id().into(), outcome.what.clone());
         Self { timestamp, level, v: Version, message_id, event, what, trace, receipt_handle }

@@ -95,6 +95,24 @@ impl Record {
         self.receive_count <= 1
     }
 
+    /// The trace header if it is in X-Ray's form: `Root=1-`, eight hex digits, `-` and 24 hex digits, optionally with
+    /// more fields.
+    pub fn trace(&self) -> Option<&str> {
+        let header = self.trace_header.as_deref()?;
+        // The value is sent as an HTTP header, so it must be printable.
+        let is_printable = header.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let is_hex =
+            |part: &str, digits| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (time, id) = root(header).strip_prefix("1-")?.split_once('-')?;
+        let has_form = is_printable && is_hex(time, 8) && is_hex(id, 24);
+        (has_form && header.len() <= LONGEST_TRACE).then_some(header)
+    }
+
+    /// The id of the X-Ray trace that the message belongs to; `None` if it is not part of one.
+    pub fn trace_id(&self) -> Option<&str> {
+        self.trace().map(root)
+    }
+
     /// The id of the original message, or the message's own id if it was not moved.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
@@ -196,37 +214,10 @@ impl Moved {
 /// Maximum length of a trace header that is passed on; Lambda's own headers are about 150 bytes long.
 const LONGEST_TRACE: usize = 512;
 
-/// An `AWSTraceHeader` in X-Ray's form: `Root=1-`, eight hex digits, `-` and 24 hex digits, optionally with more
-/// fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceHeader<'a>(&'a str);
-
-impl<'a> TraceHeader<'a> {
-    /// The trace header of a message; `None` if the header is missing or is not in X-Ray's format.
-    pub fn of(record: &'a Record) -> Option<Self> {
-        Self::read(record.trace_header.as_deref()?)
-    }
-
-    fn read(text: &'a str) -> Option<Self> {
-        // The value is sent as an HTTP header, so it must be printable.
-        let is_printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        let is_hex =
-            |part: &str, digits| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let (time, id) = Self(text).root().strip_prefix("1-")?.split_once('-')?;
-        let has_form = is_printable && is_hex(time, 8) && is_hex(id, 24);
-        (has_form && text.len() <= LONGEST_TRACE).then_some(Self(text))
-    }
-
-    /// The whole trace header.
-    pub const fn text(self) -> &'a str {
-        self.0
-    }
-
-    /// The id of the X-Ray trace, such as `1-5759e988-bd862e3fe1be46a994272793`.
-    pub fn root(self) -> &'a str {
-        let root = self.0.split(';').next().unwrap_or_default();
-        root.strip_prefix("Root=").unwrap_or_default()
-    }
+/// The id of the X-Ray trace in a trace header, such as `1-5759e988-bd862e3fe1be46a994272793`.
+fn root(header: &str) -> &str {
+    let root = header.split(';').next().unwrap_or_default();
+    root.strip_prefix("Root=").unwrap_or_default()
 }
 
 #[cfg(test)]

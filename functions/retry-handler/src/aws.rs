@@ -20,8 +20,7 @@ use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
     Account, Attribute, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, DeadLetter, DeadLettered, INVOKE_TIMEOUT,
-    InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
-    VisibilityChange,
+    InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -140,7 +139,7 @@ impl Account for AwsAccount<'_> {
         function_arn: &str,
         payload: String,
     ) -> Result<Option<String>, InvokeFailure> {
-        let trace = TraceHeader::of(record).map(|trace| trace.text().to_owned());
+        let trace = record.trace().map(ToOwned::to_owned);
         let call = self
             .aws
             .lambda

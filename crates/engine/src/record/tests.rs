@@ -148,6 +148,10 @@ proptest! {
 
 const ROOT: &str = "1-5759e988-bd862e3fe1be46a994272793";
 
+fn traced(header: &str) -> Record {
+    Record { trace_header: Some(header.into()), ..copy() }
+}
+
 #[test]
 fn a_header_in_xrays_form_is_read_whole() {
     let long = format!("Root={ROOT};{}", "a".repeat(LONGEST_TRACE - 41));
@@ -158,8 +162,8 @@ fn a_header_in_xrays_form_is_read_whole() {
         "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=25:ab12cd34:3",
         &long,
     ] {
-        let header = TraceHeader::read(text).unwrap_or_else(|| panic!("{text} is not read"));
-        assert_eq!((header.text(), header.root()), (text, ROOT));
+        let record = traced(text);
+        assert_eq!((record.trace(), record.trace_id()), (Some(text), Some(ROOT)));
     }
 }
 
@@ -180,16 +184,18 @@ fn any_other_header_is_dropped() {
         "Root=1-5759e988-bd862e3fe1be46a994272793;Größe",
         &format!("Root={ROOT};{}", "a".repeat(LONGEST_TRACE - 40)),
     ] {
-        assert_eq!(TraceHeader::read(text), None, "{text}");
+        let record = traced(text);
+        assert_eq!((record.trace(), record.trace_id()), (None, None), "{text}");
     }
 }
 
 proptest! {
     #[test]
     fn any_text_is_a_printable_header_or_none(text in prop_oneof![any::<String>(), "Root=1-[0-9a-f]{8}-[0-9a-f]{24}.*"]) {
-        if let Some(header) = TraceHeader::read(&text) {
-            prop_assert!(header.text().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
-            prop_assert_eq!(header.root().len(), ROOT.len());
+        let record = traced(&text);
+        if let Some(header) = record.trace() {
+            prop_assert!(header.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            prop_assert_eq!(record.trace_id().map(str::len), Some(ROOT.len()));
         }
     }
 }

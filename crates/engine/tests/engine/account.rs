@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use comeback_engine::{
     Account, Attribute, BatchEvent, BatchReport, CallFailure, DeadLetter, DeadLettered, Environment,
     HideUpTo, InFlightCount, InvokeFailure, Move, MoveFailure, Policies, Policy, Record, Timestamp,
-    TraceHeader, VisibilityChange,
+    VisibilityChange,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +253,7 @@ impl Account for World<'_> {
         function_arn: &str,
         payload: String,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>> {
-        let trace = TraceHeader::of(record).map(|trace| trace.text().to_owned());
+        let trace = record.trace().map(ToOwned::to_owned);
         self.traces.borrow_mut().push(trace);
         self.start(Call::Invoke(function_arn.into(), payload.clone()));
         let behaviour = (self.invoke)();
