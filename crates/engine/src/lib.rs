@@ -78,7 +78,7 @@ pub use invocation_record::InvocationRecord;
 pub use json::LossyText;
 pub use known_pauses::LONG_PAUSE;
 pub use log_fold::{Handle, LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
-pub use log_line::{LogLevel, LogLine, LoggedEvent, NotALine, Version};
+pub use log_line::{LOG_VERSION, LogLevel, LogLine, LoggedEvent, NotALine};
 pub use outcome::{Cause, DueBy, Early, Location, Outcome, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};

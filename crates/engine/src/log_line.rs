@@ -22,8 +22,9 @@ pub struct LogLine<'a> {
     pub timestamp: Timestamp,
     /// The log level, by which Lambda's log settings filter the lines.
     pub level: LogLevel,
-    /// The version of the line's format.
-    pub v: Version,
+    /// The version of the line's format, always [`LOG_VERSION`].
+    #[serde(deserialize_with = "version")]
+    pub v: u64,
     /// SQS's id for the message. A copy of a moved message has its own id.
     pub message_id: Cow<'a, str>,
     /// The event in the message; `None` if the message was not parsed.
@@ -40,9 +41,8 @@ pub struct LogLine<'a> {
     pub receipt_handle: Option<Cow<'a, str>>,
 }
 
-/// Version 1 of the log format. A reader ignores unknown members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Version;
+/// The version of the log format. A reader ignores unknown members.
+pub const LOG_VERSION: u64 = 1;
 
 /// The level of a log line, named as in Lambda's log settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl<'a> LogLine<'a> {
         let trace = outcome.record.trace_id().map(Into::into);
         let receipt_handle = outcome.receipt_handle().filter(|handle| is_plain(handle)).map(Into::into);
         let (message_id, what) = (outcome.message_id().into(), outcome.what.clone());
-        Self { timestamp, level, v: Version, message_id, event, what, trace, receipt_handle }
+        Self { timestamp, level, v: LOG_VERSION, message_id, event, what, trace, receipt_handle }
     }
 }
 
@@ -170,18 +170,10 @@ fn is_plain(handle: &str) -> bool {
     handle.len() <= LONGEST_HANDLE && handle.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-impl Serialize for Version {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u8(1)
-    }
-}
-
-impl<'de> Deserialize<'de> for Version {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match u64::deserialize(deserializer)? {
-            1 => Ok(Self),
-            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"version 1")),
-        }
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        LOG_VERSION => Ok(LOG_VERSION),
+        other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"version 1")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The consumer's log: a JSON line for each failed record, without the message's body.
 
-use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
+use comeback_engine::{DueBy, LOG_VERSION, LogLevel, ReasonCode, Timestamp};
 use serde::Serialize;
 
 /// A line in the consumer's log. Fields shared with the engine's `LogLine` have the same names, types and meanings.
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) struct ConsumerLine<'a> {
     pub(crate) timestamp: Timestamp,
     pub(crate) level: LogLevel,
-    pub(crate) v: Version,
+    pub(crate) v: u64,
     pub(crate) action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message_id: Option<&'a str>,
@@ -41,7 +41,7 @@ impl ConsumerLine<'_> {
         Self {
             timestamp,
             level,
-            v: Version,
+            v: LOG_VERSION,
             action,
             message_id: None,
             target: None,

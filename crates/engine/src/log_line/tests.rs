@@ -53,7 +53,7 @@ pub(crate) fn line(what: What) -> LogLine<'static> {
     LogLine {
         timestamp: NOW,
         level: LogLevel::Info,
-        v: Version,
+        v: LOG_VERSION,
         message_id: "m-1".into(),
         event: Some(event()),
         what,
