@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::json::{non_empty_text, object, present};
+use crate::json::{non_empty_text, present};
 use crate::record::{Attribute, Record};
 
 /// Maximum size of an SQS message including its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
@@ -167,12 +167,6 @@ pub(crate) struct Redriven<'a> {
     pub(crate) origin_request_id: &'a RawValue,
     #[serde(borrow)]
     pub(crate) payload: &'a RawValue,
-}
-
-impl<'a> Redriven<'a> {
-    pub(crate) fn read(body: &'a str) -> Option<Self> {
-        object(body).ok()
-    }
 }
 
 fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::Error> {

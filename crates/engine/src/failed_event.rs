@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::dead_letter::{Body, DeadLetter, InvocationError, Reason, ReasonCode, Redriven};
 use crate::directive::Directive;
 use crate::invocation_record::InvocationRecord;
-use crate::json::{id, lossy_text};
+use crate::json::{id, lossy_text, object};
 use crate::policies::Policies;
 use crate::record::Record;
 use crate::stray;
@@ -65,9 +65,9 @@ impl<'a> FailedEvent<'a> {
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
-            Err(reason) => match Redriven::read(&record.body) {
-                Some(dead_letter) => Self::redriven(record, dead_letter),
-                None => Err(stray::named(record)
+            Err(reason) => match object::<Redriven<'_>>(&record.body) {
+                Ok(dead_letter) => Self::redriven(record, dead_letter),
+                Err(_) => Err(stray::named(record)
                     .map_or(reason, |detail| Reason::new(ReasonCode::MalformedRecord, detail))),
             },
         }

@@ -74,10 +74,10 @@ impl<'a> ReceivedDeadLetter<'a> {
             payload: None,
         };
         // The handler also tries these two formats in this order.
-        match (InvocationRecord::read(&record.body), Redriven::read(&record.body)) {
+        match (InvocationRecord::read(&record.body), object::<Redriven<'_>>(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
-            (Err(_), Some(dead_letter)) => unread.with_event(dead_letter),
-            (Err(_), None) => unread,
+            (Err(_), Ok(dead_letter)) => unread.with_event(dead_letter),
+            (Err(_), Err(_)) => unread,
         }
     }
 
