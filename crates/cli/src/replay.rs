@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use comeback_engine::{
-    BatchEvent, Directive, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record, Timestamp,
-    What, decide, short_name,
+    BatchEvent, Directive, FailedEvent, FunctionPattern, Moved, NO_MESSAGE_ID, Outcome, Pauses, Policies,
+    Record, Timestamp, What, decide, short_name,
 };
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
@@ -203,8 +203,8 @@ impl Handled {
     fn of(batch: &BatchEvent, policies: &Policies, at: Timestamp) -> Self {
         let rehearsal = rehearse(batch, policies, at);
         let failures: Vec<String> = rehearsal.report.batch_item_failures().map(Into::into).collect();
-        if let Some(missing) = rehearsal.report.kept_whole {
-            let kept = |id: &String| MessageDecision::kept(id, missing.to_string());
+        if rehearsal.report.kept_whole {
+            let kept = |id: &String| MessageDecision::kept(id, NO_MESSAGE_ID.into());
             let decisions = failures.iter().map(kept).collect();
             return Self { at, decisions, calls: Vec::new(), batch_item_failures: failures };
         }

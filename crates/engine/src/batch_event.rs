@@ -42,10 +42,8 @@ pub struct GarbledMessage {
     pub problem: GarbledAttribute,
 }
 
-/// Error for a batch in which a message has no id and so cannot be reported as failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message has no messageId; the whole batch is kept")]
-pub struct MissingMessageId;
+/// The reason for keeping a whole batch because one of its messages cannot be reported as failed.
+pub const NO_MESSAGE_ID: &str = "a message has no messageId; the whole batch is kept";
 
 /// Error for an event that is not a batch of SQS messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,14 +122,9 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Checks that every message has an id. If a message has none, the handler must not process the batch at all.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a message has no id.
-    pub fn check_ids(&self) -> Result<(), MissingMessageId> {
-        let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
-        if nameless { Err(MissingMessageId) } else { Ok(()) }
+    /// Returns true if a message has no id. The handler must not process such a batch at all.
+    pub fn lacks_an_id(&self) -> bool {
+        self.incomplete.iter().any(|message| message.message_id.is_empty())
     }
 
     /// The ids of all messages, including incomplete ones; an empty string for each message without an id.

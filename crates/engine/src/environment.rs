@@ -87,7 +87,7 @@ impl Environment {
         account: &A,
     ) -> BatchReport<'a> {
         let mut report = BatchReport::new(batch);
-        if report.kept_whole.is_some() {
+        if report.kept_whole {
             return report;
         }
         self.enter_queue(batch.queue_arn.as_deref());
@@ -307,11 +307,9 @@ impl Environment {
 
 /// Returns the last delivery of each message in a batch, because only the last receipt handle is valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
-    let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
     for record in records {
-        let index = *index_of.entry(&record.message_id).or_insert(latest.len());
-        match latest.get_mut(index) {
+        match latest.iter_mut().find(|kept| kept.message_id == record.message_id) {
             None => latest.push(record),
             Some(kept) if record.receive_count >= kept.receive_count => *kept = record,
             Some(_) => {}

@@ -68,7 +68,7 @@ pub use account::{
     VisibilityChange,
 };
 pub use arn::{BadArn, FunctionArn, FunctionPattern, HandlerFunction, PauseTarget, QueueArn, short_name};
-pub use batch_event::{BatchEvent, IncompleteMessage};
+pub use batch_event::{BatchEvent, IncompleteMessage, NO_MESSAGE_ID};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};
 pub use directive::{Directive, error_matches, error_names, simple_name};

@@ -1,7 +1,7 @@
 //! The outcomes of the messages in a batch.
 
 use crate::account::CallFailure;
-use crate::batch_event::{BatchEvent, MissingMessageId};
+use crate::batch_event::BatchEvent;
 use crate::outcome::Outcome;
 use crate::pauses::Pause;
 
@@ -10,8 +10,8 @@ use crate::pauses::Pause;
 pub struct BatchReport<'a> {
     /// The batch that was handled.
     pub batch: &'a BatchEvent,
-    /// The reason for keeping the whole batch untouched; `None` if the batch was handled.
-    pub kept_whole: Option<MissingMessageId>,
+    /// True if the whole batch is kept untouched, because a message has no id.
+    pub kept_whole: bool,
     /// The outcomes, in the order of the batch. For a message that the batch contains twice, only the later delivery
     /// has one.
     pub outcomes: Vec<Outcome<'a>>,
@@ -59,7 +59,7 @@ impl<'a> BatchReport<'a> {
     pub fn new(batch: &'a BatchEvent) -> Self {
         Self {
             batch,
-            kept_whole: batch.check_ids().err(),
+            kept_whole: batch.lacks_an_id(),
             outcomes: Vec::new(),
             moves: Moves::default(),
             unguarded: None,
@@ -70,7 +70,7 @@ impl<'a> BatchReport<'a> {
 
     /// The message ids for `batchItemFailures`. An empty id makes Lambda keep the whole batch.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
-        let untouched = if self.kept_whole.is_some() { self.batch.records.as_slice() } else { &[] };
+        let untouched = if self.kept_whole { self.batch.records.as_slice() } else { &[] };
         let untouched = untouched.iter().map(|record| record.message_id.as_str());
         let unsettled = self.outcomes.iter().filter(|outcome| !outcome.settled());
         let incomplete = self.batch.incomplete.iter().map(|message| message.message_id.as_str());

@@ -172,5 +172,5 @@ fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.current_batch().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;
     let lives = |death: Death| death.fault == Fault::HandlerDiedBetween || has_moved_nothing(death);
-    report.kept_whole.is_some() || death.is_some_and(lives)
+    report.kept_whole || death.is_some_and(lives)
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, LogLine, Moves, Pause, PausesRead, Timestamp, logged,
+    BatchEvent, BatchReport, CallFailure, LogLine, Moves, NO_MESSAGE_ID, Pause, PausesRead, Timestamp, logged,
 };
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -46,8 +46,8 @@ where
 /// Logs a line for each message that cannot be read in full. Call this before the batch is handled, so that the lines
 /// are written even if the handler times out.
 pub(crate) fn unreadable(batch: &BatchEvent) {
-    if let Err(problem) = batch.check_ids() {
-        tracing::error!("{problem}");
+    if batch.lacks_an_id() {
+        tracing::error!("{NO_MESSAGE_ID}");
         return;
     }
     for message in &batch.incomplete {
@@ -287,6 +287,15 @@ pub(crate) mod tests {
     fn first_line_has_the_version() {
         let line: Value = serde_json::from_str(&logged(started)).unwrap();
         assert_eq!((&line["version"], &line["level"]), (&json!(env!("CARGO_PKG_VERSION")), &json!("INFO")));
+    }
+
+    #[test]
+    fn a_message_without_an_id_is_the_only_line() {
+        let batch = BatchEvent::read(r#"{"Records": [{}, {"messageId": "m-1"}]}"#).unwrap();
+        let text = logged(|| unreadable(&batch));
+        let line: Value = serde_json::from_str(&text).unwrap();
+        let message = json!("a message has no messageId; the whole batch is kept");
+        assert_eq!((&line["level"], &line["message"]), (&json!("ERROR"), &message));
     }
 
     #[test]
