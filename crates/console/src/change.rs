@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use askama::Template;
 use async_trait::async_trait;
-use axum::Router;
 use axum::response::Response;
+use axum::routing::MethodRouter;
 
 use comeback_operate::change::{perform, result_layout};
 use comeback_operate::function::{FunctionName, command_name};
@@ -145,9 +145,10 @@ impl<C: Change> Asked for C {
 }
 
 impl ChangeForm {
-    pub(super) fn routes(&'static self) -> Router<Console> {
+    /// GET plans the change, and POST performs it.
+    pub(super) fn route(&'static self) -> MethodRouter<Console> {
         let plans = page(move |visit| self.plan(visit));
-        Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
+        plans.merge(form(move |visit, fields| self.perform(visit, fields)))
     }
 
     /// The `comeback` command line that makes the same change as the form.

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_operate::CommandName;
@@ -35,9 +36,12 @@ use comeback_operate::text::Text;
 use crate::access::token;
 use crate::change::{Argument, Input};
 use crate::console::Console;
+use crate::dead::change::{DISCARD, REDRIVE};
+use crate::dead::edit::LARGEST_EDIT;
+use crate::dead::files::LARGEST_UPLOAD;
 use crate::dead::parts::{described, path, perform_in_turn, selection, snapshot, table, until};
 use crate::dead::state::scan_id;
-use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::response::html;
 use crate::work::Summary;
 
@@ -48,10 +52,14 @@ pub(super) fn routes() -> Router<Console> {
         .route("/dead", page(overview))
         .route("/dead/scan", form(scan))
         .route("/dead/each", page(dead_letters))
-        .merge(dead_letter::routes())
-        .merge(change::routes())
-        .merge(edit::routes())
-        .merge(files::routes())
+        .route("/dead/each/{id}", page(dead_letter::show).merge(form(dead_letter::read)))
+        .route("/dead/edit", form(edit::edit).layer(DefaultBodyLimit::max(LARGEST_EDIT)))
+        .route("/dead/export", form(files::export))
+        .route("/dead/file", form_that_reads(files::download))
+        .route("/dead/upload", upload(files::receive).layer(DefaultBodyLimit::max(LARGEST_UPLOAD)))
+        .route("/dead/import", page(files::plan).merge(form(files::import)))
+        .route(REDRIVE.path, REDRIVE.route())
+        .route(DISCARD.path, DISCARD.route())
 }
 
 static FILTERS: [Input; 8] = [

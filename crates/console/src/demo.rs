@@ -1,18 +1,11 @@
 //! Handles the buttons in the demonstration's bar, which set the clock's pace and make a function fail or recover.
 
-use axum::Router;
 use axum::response::Response;
 
-use crate::console::Console;
-use crate::page::{Fields, Problem, Visit, form_that_reads};
+use crate::page::{Fields, Problem, Visit};
 use crate::response::go_to;
 
-pub(super) fn routes() -> Router<Console> {
-    // The bar changes only the demonstration, never a deployment, so a read-only console has it too.
-    Router::new().route("/demo", form_that_reads(press))
-}
-
-async fn press(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+pub(super) async fn press(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let demo = visit.console.demo.as_ref().ok_or(Problem::Missing)?;
     let field = |name| fields.get(name).unwrap_or_default();
     let (button, function) = field("button").split_once(' ').unwrap_or((field("button"), ""));

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
 
 use comeback_operate::alarms::TopicArn;
@@ -12,12 +11,7 @@ use comeback_operate::doctor::findings::Finding;
 use comeback_operate::doctor::judgement::{CheckOutcome, FixLine, Judgement};
 use futures_util::future::join;
 
-use crate::console::Console;
-use crate::page::{Frame, Problem, Visit, ok, page};
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/doctor", page(doctor))
-}
+use crate::page::{Frame, Problem, Visit, ok};
 
 /// A form field for the ARN of an SNS topic, which some fixes need.
 #[derive(Clone, Default)]
@@ -98,7 +92,7 @@ impl DoctorPage<'_> {
     }
 }
 
-async fn doctor(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn doctor(visit: Visit) -> Result<Response, Problem> {
     let (read, topic) = join(visit.console.checks(None), TopicField::of(&visit)).await;
     let diagnosis = read.value?;
     let by_area = diagnosis.checks.chunk_by(|one, next| one.check.group == next.check.group);

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Timestamp, What};
 use comeback_operate::durations::{self, short};
@@ -16,14 +15,9 @@ use comeback_rehearsal::figure::{Chart, WIDE};
 use comeback_rehearsal::life::{self, Mark};
 
 use crate::access::token;
-use crate::console::Console;
 use crate::dead::OfEvent;
-use crate::page::{Frame, Problem, Visit, ok, page};
+use crate::page::{Frame, Problem, Visit, ok};
 use crate::response::{encoded, go_to};
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/event", page(event))
-}
 
 #[derive(Template)]
 #[template(path = "event.html")]
@@ -42,7 +36,7 @@ struct LastFailure {
     lines: Result<Vec<String>, Text>,
 }
 
-async fn event(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn event(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let Some(id) = fields.get("id") else { return Ok(go_to("/waiting")) };
     let logs = fields.get("logs").is_some();

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Router;
-
 use comeback_engine::RequestKind;
 use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
@@ -15,13 +13,9 @@ use comeback_operate::resume::ResumeRetries;
 use comeback_operate::{CommandName, durations};
 
 use crate::change::{Argument, Asked, ChangeForm, Input, function};
-use crate::console::Console;
 use crate::page::Fields;
 
-pub(super) fn routes() -> Router<Console> {
-    let forms = [&PAUSE, &RESUME, &RETRY, &CANCEL, &ATTACH, &DETACH];
-    forms.into_iter().fold(Router::new(), |all, form| all.merge(form.routes()))
-}
+pub(super) static FORMS: [&ChangeForm; 6] = [&PAUSE, &RESUME, &RETRY, &CANCEL, &ATTACH, &DETACH];
 
 const FUNCTION: Input = Input::new(
     "function",

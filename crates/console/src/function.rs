@@ -1,7 +1,6 @@
 //! The page that lists functions, and the page about one function: its policy, schedule, waiting events and findings.
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Unset};
 use comeback_operate::attach::attachments::attachments;
@@ -19,15 +18,11 @@ use comeback_rehearsal::schedule;
 use crate::console::{Console, Waiting};
 use crate::dead::Groups;
 use crate::doctor::Findings;
-use crate::page::{Frame, Problem, Visit, ok, page};
+use crate::page::{Frame, Problem, Visit, ok};
 use crate::response::encoded;
 use crate::waiting::groups;
 
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/function", page(function))
-}
-
-async fn function(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn function(visit: Visit) -> Result<Response, Problem> {
     let name = visit.query().get("name").map(str::parse::<FunctionName>);
     match name.transpose().map_err(Problem::bad_request)? {
         Some(name) => one(&visit, name).await,

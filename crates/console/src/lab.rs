@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Kind, Setting, Unset};
 use comeback_operate::Text;
@@ -13,14 +12,9 @@ use comeback_rehearsal::deployed::{DeployedSetting, lines};
 use comeback_rehearsal::flags::{PolicyFlags, variable};
 
 use crate::access::token;
-use crate::console::Console;
-use crate::page::{Fields, Frame, Problem, Visit, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::rehearsal::{LabResults, Words};
 use crate::response::go_to;
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/lab", page(lab))
-}
 
 /// Fields that are always shown.
 const MAIN: [&str; 4] = ["outage", "events", "max-age", "max-backoff"];
@@ -121,7 +115,7 @@ struct LabPage {
     answer: Option<Arc<Result<LabResults, String>>>,
 }
 
-async fn lab(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn lab(visit: Visit) -> Result<Response, Problem> {
     let console = &visit.console;
     let fields = visit.query();
     let Some(tab) = fields.get(TAB) else {

@@ -25,10 +25,9 @@
 //!
 //! `overview` is the example.
 //!
-//! 1. Add a file with `pub(super) fn routes() -> Router<Console>`, and merge its routes in `routes`. For a page that
-//!    changes nothing, use the route `page(…)`, which handles GET. A handler is an `async fn(Visit) ->
-//!    Result<Response, Problem>`. It may use types that are not `Send`, because all pages run on one thread. Run a
-//!    long computation with `tokio::task::spawn_blocking`.
+//! 1. Add a file with a handler, and a line to `routes`. A handler is an `async fn(Visit) -> Result<Response, Problem>`.
+//!    For a page that changes nothing, use the route `page(…)`, which handles GET. A handler may use types that are not
+//!    `Send`, because all pages run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
 //! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
 //!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `text`,
 //!    `facts`, `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and
@@ -76,8 +75,11 @@ use comeback_operate::{Address, Failure, Interrupt};
 use tokio::net::TcpListener;
 
 use crate::access::Access;
+use crate::change::ChangeForm;
 use crate::console::Console;
 use crate::demonstration::Demonstration;
+use crate::forms::FORMS;
+use crate::page::{form_that_reads, page};
 
 /// Maximum size of a form, in bytes. A form with a file or an edited payload may be larger.
 const LARGEST_FORM: usize = 64 << 10;
@@ -119,20 +121,23 @@ pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The routes of all pages.
 fn routes() -> Router<Console> {
-    Router::new()
-        .merge(page::routes())
-        .merge(overview::routes())
-        .merge(search::routes())
-        .merge(waiting::routes())
-        .merge(event::routes())
-        .merge(dead::routes())
-        .merge(forms::routes())
-        .merge(progress::routes())
-        .merge(function::routes())
-        .merge(demo::routes())
-        .merge(doctor::routes())
-        .merge(activity::routes())
-        .merge(lab::routes())
-        .layer(DefaultBodyLimit::max(LARGEST_FORM))
+    let pages = Router::new()
+        .route("/", page(overview::overview))
+        .route("/search", page(search::search))
+        .route("/waiting", page(waiting::waiting))
+        .route("/waiting/chosen", page(waiting::chosen))
+        .route("/event", page(event::event))
+        .route("/progress/{id}", page(progress::show))
+        .route("/progress/{id}/stop", form_that_reads(progress::stop))
+        .route("/function", page(function::function))
+        // The bar changes only the demonstration, never a deployment, so a read-only console has it too.
+        .route("/demo", form_that_reads(demo::press))
+        .route("/doctor", page(doctor::doctor))
+        .route("/activity", page(activity::activity))
+        .route("/lab", page(lab::lab));
+    let forms = |pages: Router<Console>, form: &&'static ChangeForm| pages.route(form.path, form.route());
+    let pages = FORMS.iter().fold(pages, forms);
+    pages.merge(page::routes()).merge(dead::routes()).layer(DefaultBodyLimit::max(LARGEST_FORM))
 }

@@ -1,7 +1,6 @@
 //! The first page: counts, the functions from worst to best, and charts for the last few hours.
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
 use comeback_engine::Timestamp;
 use comeback_operate::deployment::Deployment;
@@ -22,16 +21,12 @@ use futures_util::future::join;
 use crate::console::{Console, Waiting};
 use crate::draw::class;
 use crate::history;
-use crate::page::{Frame, Problem, Visit, ok, page};
+use crate::page::{Frame, Problem, Visit, ok};
 use crate::response::encoded;
 
 const MOST_FUNCTIONS: usize = 50;
 /// If all of a function's waiting events are due within this many seconds, the page does not offer *Retry now*.
 const SOON: u64 = 60;
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/", page(overview))
-}
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -102,7 +97,7 @@ struct Bar {
     class: &'static str,
 }
 
-async fn overview(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn overview(visit: Visit) -> Result<Response, Problem> {
     let console = &visit.console;
     let (read, mut functions) = join(console.status(), functions(console)).await;
     let status = read.value?;

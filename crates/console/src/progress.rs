@@ -3,17 +3,11 @@
 use std::rc::Rc;
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
 
-use crate::console::Console;
-use crate::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::go_to;
 use crate::work::{Work, page_of};
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/progress/{id}", page(show)).route("/progress/{id}/stop", form_that_reads(stop))
-}
 
 #[derive(Template)]
 #[template(path = "work.html")]
@@ -25,7 +19,7 @@ struct WorkPage {
     file: Option<String>,
 }
 
-async fn show(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn show(visit: Visit) -> Result<Response, Problem> {
     let work = found(&visit)?;
     work.see();
     let is_written = |file: &String| visit.console.dead.files().contains(file);
@@ -37,7 +31,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
+pub(super) async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
     found(&visit)?.stop();
     Ok(go_to(&page_of(&visit.segment(2))))
 }

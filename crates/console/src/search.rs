@@ -1,20 +1,15 @@
 //! The search in the header of every page, which finds keys, request ids, functions and errors.
 
-use axum::Router;
 use axum::response::Response;
 use comeback_engine::FunctionArn;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::waiting::reading::Reading;
 
 use crate::console::Console;
-use crate::page::{Problem, Visit, page};
+use crate::page::{Problem, Visit};
 use crate::response::{encoded, go_to};
 
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/search", page(search))
-}
-
-async fn search(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn search(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let Some(text) = fields.get("q").map(str::trim).filter(|text| !text.is_empty()) else {
         return Ok(go_to("/waiting"));

@@ -1,7 +1,6 @@
 //! The page for waiting events: a chart by due time, groups by function and error, and a list of the events.
 
 use askama::Template;
-use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
@@ -24,7 +23,7 @@ use plotters::prelude::*;
 
 use crate::change::PLAN;
 use crate::console::{Console, Waiting};
-use crate::page::{Fields, Frame, Problem, Visit, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::{encoded, go_to, html};
 use crate::search::{Searched, searched};
 
@@ -32,10 +31,6 @@ use crate::search::{Searched, searched};
 const A_PAGE: usize = 50;
 /// Colours for the functions in the chart; the last is for all other functions together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/waiting", page(waiting)).route("/waiting/chosen", page(chosen))
-}
 
 /// The names of the filter's fields. The values of `from` and `to` are in milliseconds since 1970.
 const FILTER: [&str; 6] = ["function", "error", "key", "within", "from", "to"];
@@ -135,7 +130,7 @@ struct GroupActions {
     is_paused: bool,
 }
 
-async fn waiting(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn waiting(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     if let Some(text) = fields.get("q") {
         let others = fields.without(&["q", "page"]);
@@ -173,7 +168,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
 }
 
 /// Redirects to the plan for an action on the chosen events.
-async fn chosen(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let path = match fields.get("do") {
         Some("retry") => "/retry",

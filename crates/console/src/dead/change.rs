@@ -1,8 +1,8 @@
 //! Pages for redriving and discarding dead-letters. Plans use the snapshot; only the change itself reads the queue.
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
+use axum::routing::MethodRouter;
 use comeback_engine::Timestamp;
 use comeback_operate::dead::groups::Alike;
 use comeback_operate::dead::pace::Pace;
@@ -19,14 +19,10 @@ use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::Summary;
 
-pub(super) fn routes() -> Router<Console> {
-    [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
-}
-
 /// A redrive or a discard.
 #[derive(Debug)]
-struct Change {
-    path: &'static str,
+pub(super) struct Change {
+    pub(super) path: &'static str,
     title: &'static str,
     about: &'static str,
     command: CommandName,
@@ -34,7 +30,7 @@ struct Change {
     pace: Pace,
 }
 
-static REDRIVE: Change = Change {
+pub(super) static REDRIVE: Change = Change {
     path: "/dead/redrive",
     title: "Redrive",
     about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each \
@@ -44,7 +40,7 @@ static REDRIVE: Change = Change {
     pace: Pace::REDRIVE,
 };
 
-static DISCARD: Change = Change {
+pub(super) static DISCARD: Change = Change {
     path: "/dead/discard",
     title: "Discard",
     about: "Write dead-letters to a file in the folder where this server was started, and delete them. Each is deleted only \
@@ -72,9 +68,10 @@ struct FormChoices {
 }
 
 impl Change {
-    fn routes(&'static self) -> Router<Console> {
+    /// GET plans the change, and POST performs it.
+    pub(super) fn route(&'static self) -> MethodRouter<Console> {
         let plans = page(move |visit| self.plan(visit));
-        Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
+        plans.merge(form(move |visit, fields| self.perform(visit, fields)))
     }
 
     fn wanted(&self, mut fields: Fields, now: Timestamp) -> Result<FormChoices, Problem> {

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use askama::Template;
-use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_operate::dead::Selection;
@@ -12,19 +11,14 @@ use comeback_operate::shown::{shown_json, shown_lines};
 use comeback_operate::{Answer as _, CommandName, Fact, Table, Unwatched};
 
 use crate::access::token;
-use crate::console::Console;
 use crate::dead::parts::{snapshot, table, turn};
 use crate::dead::state::{ReadAgain, scan_id};
-use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::go_to;
 use crate::work::panicked;
 
 /// Query parameter with the random name of a dead-letter that was read again from the queue.
 const READ: &str = "read";
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/dead/each/{id}", page(show).merge(form(read)))
-}
 
 #[derive(Template)]
 #[template(path = "dead_letter.html")]
@@ -76,7 +70,7 @@ fn editable(dead_letter: &DeadLetter) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
 
-async fn show(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn show(visit: Visit) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
     let id = visit.segment(3);
     let selection = Selection::one(&id);
@@ -107,7 +101,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 
 /// Reads the queue until the dead-letter is found, and redirects to the result. If the browser disconnects, the read
 /// continues, so that it can make the dead-letters visible again.
-async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+pub(super) async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = ShownPart::of(&fields).ok_or_else(Problem::incomplete)?;
     let turn = turn(&visit.console, "")?;
     let (console, id) = (visit.console.clone(), visit.segment(3));

@@ -3,8 +3,6 @@
 //! The payload may be a megabyte long, so it is sent in forms, never in a URL.
 
 use askama::Template;
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::response::Response;
 use comeback_operate::dead::rules::NewPayload;
 use comeback_operate::dead::{Chosen, Redrive, Selection};
@@ -15,15 +13,11 @@ use crate::access::token;
 use crate::change::{Asked, Offer};
 use crate::console::Console;
 use crate::dead::parts::{path, perform_in_turn, snapshot};
-use crate::page::{Fields, Frame, Problem, Visit, form, ok};
+use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::work::Summary;
 
 /// Maximum size of the form, in bytes. It is enough for an indented, percent-encoded payload of a megabyte.
-const LARGEST_EDIT: usize = 16 << 20;
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/dead/edit", form(edit).layer(DefaultBodyLimit::max(LARGEST_EDIT)))
-}
+pub(super) const LARGEST_EDIT: usize = 16 << 20;
 
 #[derive(Template)]
 #[template(path = "dead_edit.html")]
@@ -51,7 +45,7 @@ fn asked(console: &Console, scan: &str, id: &str, payload: NewPayload) -> Result
 }
 
 /// Shows the plan for a redrive with the form's payload, or performs the redrive if the form has the plan's digest.
-async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
+pub(super) async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let [scan, id] = form.required(["scan", "dead_letter"])?.map(ToOwned::to_owned);
     // The page shows control and bidirectional characters as JSON escapes, which have the same meaning. The payload
     // gets the same escapes, so that the operator agrees to exactly the text on the page.

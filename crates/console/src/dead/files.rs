@@ -9,10 +9,9 @@ use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 use askama::Template;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart};
+use axum::extract::{FromRequest as _, Multipart};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
@@ -27,23 +26,15 @@ use crate::access::token;
 use crate::change::{Asked, Offer};
 use crate::console::Console;
 use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
-use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
+use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::go_to;
 use crate::work::Summary;
 
 /// Maximum size of an upload, in bytes.
-const LARGEST_UPLOAD: usize = 1 << 30;
+pub(super) const LARGEST_UPLOAD: usize = 1 << 30;
 /// Maximum number of bytes that a download reads from its file at a time.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new()
-        .route("/dead/export", form(export))
-        .route("/dead/file", form_that_reads(download))
-        .route("/dead/upload", upload(receive).layer(DefaultBodyLimit::max(LARGEST_UPLOAD)))
-        .route("/dead/import", page(plan).merge(form(import)))
-}
 
 /// Returns a name such as `discarded-20261126-173500-145.jsonl`.
 pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
@@ -62,7 +53,7 @@ pub(super) fn file_name(name: &str) -> Option<&str> {
     (is_plain && is_ours).then_some(name)
 }
 
-async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+pub(super) async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let [once] = fields.required(["once"])?.map(ToOwned::to_owned);
     let selection = selection(&fields)?;
     let snapshot = snapshot(&visit.console)?;
@@ -85,7 +76,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
 
 /// Sends the browser a file that this server has written. The file contains payloads, so only a form with the form
 /// secret can request it.
-async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+pub(super) async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;
     if !dead.files().iter().any(|known| known == name) {
@@ -106,7 +97,7 @@ async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
 }
 
 /// Stores an uploaded file and redirects to the plan for importing it.
-async fn receive(mut visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
     let mut parts = Multipart::from_request(visit.take_request(), &())
         .await
@@ -171,7 +162,7 @@ struct ImportPage {
     command: String,
 }
 
-async fn plan(visit: Visit) -> Result<Response, Problem> {
+pub(super) async fn plan(visit: Visit) -> Result<Response, Problem> {
     visit.refuse_if_read_only()?;
     let fields = visit.query();
     let file = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
@@ -184,7 +175,7 @@ async fn plan(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
+pub(super) async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let [digest, once, file] = form.required(["digest", "once", "file"])?;
     let file = file_name(file).ok_or_else(Problem::incomplete)?.to_owned();
     let summary = Summary {
