@@ -63,23 +63,19 @@ pub(super) struct Input {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// The flag with this name, as in `--name=value`. The flag is omitted if the field is empty.
-    Flag(&'static str),
-    /// The flag with this name, once for each value of the field.
-    Each(&'static str),
+    /// The flag with the field's name, as in `--name=value`. The flag is omitted if the field is empty.
+    Flag,
+    /// The flag with the field's name, once for each value of the field.
+    Each,
     /// A function's name as a positional argument, or `--all` if the field's value is `*`.
     FunctionOrAll,
     Operand,
 }
 
 impl Input {
-    pub(super) const fn new(
-        name: &'static str,
-        label: &'static str,
-        hint: &'static str,
-        argument: Argument,
-    ) -> Self {
-        Self { name, label, hint, argument, choices: &[] }
+    /// A field for the flag with this name.
+    pub(super) const fn new(name: &'static str, label: &'static str, hint: &'static str) -> Self {
+        Self { name, label, hint, argument: Argument::Flag, choices: &[] }
     }
 
     /// The field's value, parsed by `read`, or `None` if the field is empty.
@@ -98,7 +94,7 @@ impl Input {
     /// The value of each field that the form shows for this input, in the form's order.
     pub(super) fn values(&self, fields: &Fields) -> Vec<String> {
         match self.argument {
-            Argument::Each(_) => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
+            Argument::Each => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
             _ => vec![fields.get(self.name).unwrap_or_default().to_owned()],
         }
     }
@@ -155,11 +151,10 @@ impl ChangeForm {
     fn command(&self, fields: &Fields, place: &str) -> Command {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
+            let flag = |value: &str| format!("--{}={value}", input.name);
             match (input.argument, fields.get(input.name)) {
-                (Argument::Each(flag), _) => {
-                    words.extend(fields.all(input.name).map(|value| format!("{flag}={value}")));
-                }
-                (Argument::Flag(flag), Some(value)) => words.push(format!("{flag}={value}")),
+                (Argument::Each, _) => words.extend(fields.all(input.name).map(flag)),
+                (Argument::Flag, Some(value)) => words.push(flag(value)),
                 (Argument::FunctionOrAll, Some("*")) => words.push("--all".into()),
                 (Argument::FunctionOrAll | Argument::Operand, Some(function)) => {
                     operand = Some(function.to_owned())
@@ -324,9 +319,9 @@ mod tests {
         about: "",
         command: CommandName::Pause,
         inputs: &[
-            Input::new("function", "", "", Argument::FunctionOrAll),
-            Input::new("reason", "Reason", "", Argument::Flag("--reason")),
-            Input::new("key", "", "", Argument::Each("--key")),
+            Input { argument: Argument::FunctionOrAll, ..Input::new("function", "", "") },
+            Input::new("reason", "Reason", ""),
+            Input { argument: Argument::Each, ..Input::new("key", "", "") },
         ],
         asked: |_| Err("nothing".into()),
         back: "/",

@@ -34,7 +34,7 @@ use comeback_operate::text;
 use comeback_operate::text::Text;
 
 use crate::access::token;
-use crate::change::{Argument, Input};
+use crate::change::Input;
 use crate::console::Console;
 use crate::dead::change::{DISCARD, REDRIVE};
 use crate::dead::edit::LARGEST_EDIT;
@@ -63,14 +63,14 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 static FILTERS: [Input; 8] = [
-    Input::new("reason", "Reason", "Such as max_age", Argument::Flag("--reason")),
-    Input::new("target", "Function", "NAME, NAME:ALIAS or ARN", Argument::Flag("--target")),
-    Input::new("error", "Error", "Such as Timeout*", Argument::Flag("--error")),
-    Input::new("older", "Dead-lettered longer ago than", "Such as 7d", Argument::Flag("--older")),
-    Input::new("newer", "Dead-lettered more recently than", "Such as 1h", Argument::Flag("--newer")),
-    Input::new("retries", "Retries", ">5, >=5, <5, <=5 or 5", Argument::Flag("--retries")),
-    Input::new("key", "Key", "Of this event", Argument::Flag("--key")),
-    Input::new("payload", "Value in the payload", "Such as /customer/id=42", Argument::Flag("--payload")),
+    Input::new("reason", "Reason", "Such as max_age"),
+    Input::new("target", "Function", "NAME, NAME:ALIAS or ARN"),
+    Input::new("error", "Error", "Such as Timeout*"),
+    Input::new("older", "Dead-lettered longer ago than", "Such as 7d"),
+    Input::new("newer", "Dead-lettered more recently than", "Such as 1h"),
+    Input::new("retries", "Retries", ">5, >=5, <5, <=5 or 5"),
+    Input::new("key", "Key", "Of this event"),
+    Input::new("payload", "Value in the payload", "Such as /customer/id=42"),
 ];
 
 fn filter(fields: &Fields) -> Result<Filter, String> {
@@ -472,10 +472,7 @@ mod tests {
     fn each_filter_is_a_flag_of_the_command() {
         let values = ["max_age", "orders:live", "--all", "7d", "1h", ">=6", "k 1", "/id=a=b"];
         let fields = FILTERS.iter().zip(values).map(|(input, value)| (input.name.into(), value.into()));
-        let flags = FILTERS.iter().zip(values).map(|(input, value)| match input.argument {
-            Argument::Flag(flag) => format!("{flag}={value}"),
-            _ => panic!("{} is not a flag", input.name),
-        });
+        let flags = FILTERS.iter().zip(values).map(|(input, value)| format!("--{}={value}", input.name));
         assert_eq!(filter(&Fields(fields.collect())).unwrap().flags(), flags.collect::<Vec<_>>());
         assert!(filter(&Fields(vec![("key".into(), String::new())])).unwrap().takes_everything());
         for Input { name, label, .. } in FILTERS.iter().filter(|it| !["error", "key"].contains(&it.name)) {

@@ -17,54 +17,36 @@ use crate::page::Fields;
 
 pub(super) static FORMS: [&ChangeForm; 6] = [&PAUSE, &RESUME, &RETRY, &CANCEL, &ATTACH, &DETACH];
 
-const FUNCTION: Input = Input::new(
-    "function",
-    "Function",
-    "NAME, NAME:ALIAS or ARN; * for every function",
-    Argument::FunctionOrAll,
-);
-const REASON: Input = Input::new(
-    "reason",
-    "Reason",
-    "Shown with the pause; required for a new pause",
-    Argument::Flag("--reason"),
-);
+const FUNCTION: Input = Input {
+    argument: Argument::FunctionOrAll,
+    ..Input::new("function", "Function", "NAME, NAME:ALIAS or ARN; * for every function")
+};
+const REASON: Input = Input::new("reason", "Reason", "Shown with the pause; required for a new pause");
 const FOR: Input = Input {
     choices: &[("15m", "15m"), ("1h", "1h"), ("", "until I resume")],
-    ..Input::new("for", "For", "Such as 2h; empty: until it is resumed", Argument::Flag("--for"))
+    ..Input::new("for", "For", "Such as 2h; empty: until it is resumed")
 };
 const SPREAD: Input = Input::new(
     "spread",
     "Spread",
     "Spread the retries over this time once the pause ends; empty: as long as the pause, at most 30m",
-    Argument::Flag("--spread"),
 );
 const RESUME_SPREAD: Input =
     Input { hint: "Empty: the pause's own; by default as long as the pause, at most 30m", ..SPREAD };
-const ERROR: Input =
-    Input::new("error", "Error", "Such as Timeout*; empty: every error", Argument::Flag("--error"));
-const KEY: Input = Input::new(
-    "key",
-    "Key",
-    "Only the events with these keys, at most 20; empty: every event",
-    Argument::Each("--key"),
-);
+const ERROR: Input = Input::new("error", "Error", "Such as Timeout*; empty: every error");
+const KEY: Input = Input {
+    argument: Argument::Each,
+    ..Input::new("key", "Key", "Only the events with these keys, at most 20; empty: every event")
+};
 const WITHIN: Input = Input {
     choices: &[("0s", "at once"), ("1m", "1m"), ("10m", "10m")],
-    ..Input::new(
-        "within",
-        "Within",
-        "Spread the retries over this time; empty: 10m",
-        Argument::Flag("--within"),
-    )
+    ..Input::new("within", "Within", "Spread the retries over this time; empty: 10m")
 };
-const WHY: Input = Input::new("why", "Reason", "Stored with the request", Argument::Flag("--why"));
-const ATTACHED: Input = Input::new(
-    "function",
-    "Function",
-    "NAME, NAME:ALIAS or ARN; the alias or version that callers invoke",
-    Argument::Operand,
-);
+const WHY: Input = Input::new("why", "Reason", "Stored with the request");
+const ATTACHED: Input = Input {
+    argument: Argument::Operand,
+    ..Input::new("function", "Function", "NAME, NAME:ALIAS or ARN; the alias or version that callers invoke")
+};
 
 static PAUSE: ChangeForm = ChangeForm {
     path: "/pause",

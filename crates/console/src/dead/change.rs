@@ -12,7 +12,7 @@ use comeback_operate::shown::shown;
 use comeback_operate::{CommandName, Failure};
 
 use crate::access::token;
-use crate::change::{Argument, Asked, Input, Offer};
+use crate::change::{Asked, Input, Offer};
 use crate::console::Console;
 use crate::dead::files::{file_name, new_file_name};
 use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
@@ -50,12 +50,11 @@ pub(super) static DISCARD: Change = Change {
     pace: Pace::FILE,
 };
 
-const RATE: Input = Input::new("rate", "Rate", "At most this rate, such as 20/s", Argument::Flag("--rate"));
+const RATE: Input = Input::new("rate", "Rate", "At most this rate, such as 20/s");
 const RETARGET: Input = Input::new(
     "retarget",
     "Another function",
     "Give the full ARN; TARGET_FUNCTIONS must allow it. Empty: the original function",
-    Argument::Flag("--retarget"),
 );
 
 struct FormChoices {
