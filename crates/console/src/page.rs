@@ -40,83 +40,72 @@ const SECRET: &str = "secret";
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/style.css", page(style))
-        .route("/script.js", page(script))
-        .route("/icon.svg", page(icon))
+        .route(
+            "/script.js",
+            page(file("text/javascript; charset=utf-8", include_str!("../templates/script.js"))),
+        )
+        .route("/icon.svg", page(file("image/svg+xml", include_str!("../templates/icon.svg"))))
         .fallback(handler(async |_| Err(Problem::Missing)))
 }
 
 /// A GET route for a page that changes nothing.
-pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
+pub(super) fn page<F>(answer: F) -> MethodRouter<Console>
 where
-    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response, Problem>> + 'static,
+    F: AsyncFn(Visit) -> Result<Response, Problem> + Clone + Send + Sync + 'static,
 {
     get(handler(answer))
 }
 
 /// A POST route for a form that may change something. Refuses a wrong form secret, and any form if the console is
 /// read-only.
-pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
+pub(super) fn form<F>(answer: F) -> MethodRouter<Console>
 where
-    F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response, Problem>> + 'static,
+    F: AsyncFn(Visit, Fields) -> Result<Response, Problem> + Clone + Send + Sync + 'static,
 {
-    form_that_reads(move |visit, fields| {
-        let answer = answer.clone();
-        async move {
-            visit.refuse_if_read_only()?;
-            answer(visit, fields).await
-        }
+    form_that_reads(async move |visit: Visit, fields| {
+        visit.refuse_if_read_only()?;
+        answer(visit, fields).await
     })
 }
 
 /// A POST route for a form that changes nothing in the account. Such a form also works in a read-only console, but
 /// the form secret must be right.
-pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
+pub(super) fn form_that_reads<F>(answer: F) -> MethodRouter<Console>
 where
-    F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response, Problem>> + 'static,
+    F: AsyncFn(Visit, Fields) -> Result<Response, Problem> + Clone + Send + Sync + 'static,
 {
-    post(handler(move |mut visit| {
-        let answer = answer.clone();
-        async move {
-            let fields = visit.form().await?;
-            answer(visit, fields).await
-        }
+    post(handler(async move |mut visit: Visit| {
+        let fields = visit.form().await?;
+        answer(visit, fields).await
     }))
 }
 
 /// A POST route for an upload that changes something. The handler must check the form secret with [`Visit::has_secret`]
 /// before it changes anything.
-pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
+pub(super) fn upload<F>(answer: F) -> MethodRouter<Console>
 where
-    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response, Problem>> + 'static,
+    F: AsyncFn(Visit) -> Result<Response, Problem> + Clone + Send + Sync + 'static,
 {
-    post(handler(move |visit| {
-        let answer = answer.clone();
-        async move {
-            visit.refuse_if_read_only()?;
-            answer(visit).await
-        }
+    post(handler(async move |visit: Visit| {
+        visit.refuse_if_read_only()?;
+        answer(visit).await
     }))
 }
 
 type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
 
 /// Adapts a page's handler to axum. Axum requires a future that is `Send`, but the handler's future is not.
-fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
+fn handler<F>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
 where
-    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response, Problem>> + 'static,
+    F: AsyncFn(Visit) -> Result<Response, Problem> + Clone + Send + Sync + 'static,
 {
     move |State(console), request| {
         let visit = Visit::new(console, request);
         let frame = visit.frame("", None);
-        let answering = answer(visit);
-        SendWrapper::new(Box::pin(
-            async move { answering.await.unwrap_or_else(|problem| problem.page(frame)) },
-        ))
+        let answer = answer.clone();
+        SendWrapper::new(Box::pin(async move {
+            answer(visit).await.unwrap_or_else(|problem| problem.page(frame))
+        }))
     }
 }
 
@@ -380,12 +369,10 @@ async fn style(_: Visit) -> Result<Response, Problem> {
     Ok(with_type(StatusCode::OK, "text/css; charset=utf-8", style))
 }
 
-async fn script(_: Visit) -> Result<Response, Problem> {
-    let script = include_str!("../templates/script.js").to_owned();
-    Ok(with_type(StatusCode::OK, "text/javascript; charset=utf-8", script))
-}
-
-async fn icon(_: Visit) -> Result<Response, Problem> {
-    let icon = include_str!("../templates/icon.svg").to_owned();
-    Ok(with_type(StatusCode::OK, "image/svg+xml", icon))
+/// Returns the handler for a file that is part of this program.
+fn file(
+    kind: &'static str,
+    text: &'static str,
+) -> impl AsyncFn(Visit) -> Result<Response, Problem> + Clone + Send + Sync + 'static {
+    async move |_| Ok(with_type(StatusCode::OK, kind, text.to_owned()))
 }
