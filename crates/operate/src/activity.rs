@@ -127,9 +127,9 @@ mod tests {
     use crate::dead::pace::Pace;
     use crate::dead::testing::{Dead, event};
     use crate::dead::{Chosen, Discard, Filter, Import, Redrive};
+    use crate::deployment::find::Which;
     use crate::interrupt::Interrupt;
     use crate::layout::Block;
-    use crate::operator::Which;
     use crate::pause::PauseRetries;
     use crate::request::RequestEvents;
     use crate::request::withdraw::WithdrawRequests;

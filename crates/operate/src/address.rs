@@ -5,9 +5,9 @@ use crate::account::Account;
 #[cfg(feature = "sdk")]
 use crate::aws::sdk::SdkAws;
 use crate::command::command_line;
+use crate::deployment::find::Which;
 #[cfg(feature = "sdk")]
 use crate::failure::Failure;
-use crate::operator::Which;
 
 /// The stack that a command works on if its flags do not name a deployment.
 pub const DEFAULT_STACK: &str = "comeback";

@@ -123,7 +123,8 @@ mod tests {
 
     use super::*;
     use crate::aws::simulated::Sample;
-    use crate::operator::{Operator, Which};
+    use crate::deployment::find::Which;
+    use crate::operator::Operator;
 
     /// 15:47:20 on an arbitrary day.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);

@@ -7,8 +7,8 @@ use comeback_engine::Timestamp;
 
 use crate::account::Account;
 use crate::deployment::Deployment;
+use crate::deployment::find::Which;
 use crate::failure::Failure;
-use crate::function::FunctionName;
 use crate::interrupt::Interrupt;
 use crate::text::Text;
 
@@ -23,24 +23,6 @@ pub struct Operator {
     pub interrupt: Interrupt,
     /// Shows the progress of long-running work.
     pub follow: Rc<dyn Follow>,
-}
-
-/// The operator's choice of a deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The deployment whose handler is this function.
-    Handler(FunctionName),
-    /// The deployment that this CloudFormation stack created.
-    Stack(String),
-}
-
-impl fmt::Display for Which {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Handler(handler) => write!(f, "handler {handler}"),
-            Self::Stack(stack) => write!(f, "stack {stack}"),
-        }
-    }
 }
 
 impl Operator {
@@ -60,11 +42,7 @@ impl Operator {
     ///
     /// Fails if the deployment does not exist or cannot be read, or if the operator interrupts the lookup.
     pub async fn deployment(&self) -> Result<Deployment, Failure> {
-        let (handler, stack) = match &self.which {
-            Which::Handler(handler) => (Some(handler), ""),
-            Which::Stack(stack) => (None, &**stack),
-        };
-        self.interrupt.or(Deployment::find(&self.account, handler, stack)).await
+        self.interrupt.or(Deployment::find(&self.account, &self.which)).await
     }
 
     /// The first line of every command's output.

@@ -371,8 +371,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
     use crate::change::tests::plain;
+    use crate::deployment::find::Which;
     use crate::log::test_line;
-    use crate::operator::Which;
     use crate::request::withdraw::WithdrawRequests;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);

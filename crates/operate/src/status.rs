@@ -311,7 +311,7 @@ mod tests {
     use super::*;
     use crate::aws::NewMessage;
     use crate::aws::simulated::{Sample, SimulatedAws, queue_url};
-    use crate::operator::Which;
+    use crate::deployment::find::Which;
 
     fn operator(aws: &SimulatedAws) -> Operator {
         Operator::new(aws.account(), Which::Stack(Sample::STACK.into()))

@@ -211,8 +211,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
     use crate::change::tests::plain;
+    use crate::deployment::find::Which;
     use crate::log::test_line;
-    use crate::operator::Which;
 
     pub(crate) fn at(second: u64) -> Timestamp {
         Timestamp::from_secs(1_789_400_000 + second)

@@ -111,7 +111,7 @@ mod tests {
     use crate::aws::InvokeSettings;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_arn};
     use crate::change::tests::plain;
-    use crate::operator::Which;
+    use crate::deployment::find::Which;
 
     /// An account in which `shop-cart` is attached and the handler's variables have these values.
     fn account(targets: &str, policies: &str) -> SimulatedAws {

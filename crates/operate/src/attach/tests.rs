@@ -18,11 +18,12 @@ use crate::aws::simulated::{Function, Sample, SimulatedAws, function_arn, policy
 use crate::aws::{InvokeSettings, Key, MetricAlarm, Verdict, WatchedMetric};
 use crate::change::tests::plain;
 use crate::change::{Answer as _, Change, Performed, Plan as _};
+use crate::deployment::find::Which;
 use crate::deployment::queue::CustomerKey;
 use crate::failure::Failure;
 use crate::function::STACK_TAG;
 use crate::handler_setting::{ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with};
-use crate::operator::{Operator, Which};
+use crate::operator::Operator;
 use crate::rights::Right;
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);

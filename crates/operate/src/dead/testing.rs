@@ -10,9 +10,10 @@ use comeback_engine::Timestamp;
 
 use crate::aws::simulated::{Sample, SimulatedAws, Stored};
 use crate::aws::{AttributeValue, NewMessage};
+use crate::deployment::find::Which;
 use crate::deployment::queue::Depth;
 use crate::interrupt::Interrupt;
-use crate::operator::{Follow, Operator, Progress, Which};
+use crate::operator::{Follow, Operator, Progress};
 use crate::text::Text;
 
 /// The ARN of the only function on the allow-list, which also allows all of the function's versions and aliases.

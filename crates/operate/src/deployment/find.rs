@@ -1,5 +1,7 @@
 //! Finds a deployment by its handler, its stack or its retry queue.
 
+use std::fmt;
+
 use comeback_engine::QueueArn;
 
 use crate::account::Account;
@@ -11,6 +13,24 @@ use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_grou
 
 /// The key of the handler's tag that holds Comeback's version.
 const VERSION_TAG: &str = "comeback:version";
+
+/// The operator's choice of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The deployment whose handler is this function.
+    Handler(FunctionName),
+    /// The deployment that this CloudFormation stack created.
+    Stack(String),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handler(handler) => write!(f, "handler {handler}"),
+            Self::Stack(stack) => write!(f, "stack {stack}"),
+        }
+    }
+}
 
 impl DeploymentName {
     /// The deployment whose handler receives messages from this queue; `None` if no retry handler does.
@@ -34,15 +54,11 @@ impl DeploymentName {
 }
 
 impl Deployment {
-    /// Finds a deployment by its handler or, if `handler` is `None`, by its stack.
-    pub async fn find(
-        account: &Account,
-        handler: Option<&FunctionName>,
-        stack: &str,
-    ) -> Result<Self, Failure> {
-        let names = match handler {
-            Some(handler) => vec![handler.unqualified()],
-            None => {
+    /// Finds a deployment by its handler or by its stack.
+    pub async fn find(account: &Account, which: &Which) -> Result<Self, Failure> {
+        let names = match which {
+            Which::Handler(handler) => vec![handler.unqualified()],
+            Which::Stack(stack) => {
                 let resources = resources(account, stack).await?.into_iter();
                 let functions = resources.filter(|it| it.kind == "AWS::Lambda::Function");
                 functions.filter_map(|it| it.physical_id).collect()
@@ -51,8 +67,8 @@ impl Deployment {
         let mut handlers = Vec::new();
         for name in &names {
             let mut function = get_function(account, name).await?;
-            if handler.is_none() {
-                function.tags.insert(STACK_TAG.to_owned(), stack.to_owned());
+            if let Which::Stack(stack) = which {
+                function.tags.insert(STACK_TAG.to_owned(), stack.clone());
             }
             if is_handler(&function.configuration) {
                 handlers.push(function);
@@ -61,21 +77,21 @@ impl Deployment {
         if handlers.len() > 1 {
             let names: Vec<_> = handlers.iter().map(|it| &*it.configuration.name).collect();
             return Err(Failure::could_not(format!(
-                "stack {stack} in {} has {} retry handlers; choose one with --handler: {}",
+                "{which} in {} has {} retry handlers; choose one with --handler: {}",
                 account.place,
                 names.len(),
                 names.join(", ")
             )));
         }
-        match (handlers.pop(), handler) {
+        match (handlers.pop(), which) {
             (Some(handler), _) => Self::of(account, handler).await,
-            (None, Some(_)) => Err(Failure::could_not(format!(
+            (None, Which::Handler(_)) => Err(Failure::could_not(format!(
                 "{} in {} is not a retry handler: it lacks the variable DEAD_LETTER_QUEUE_URL or \
                  TARGET_FUNCTIONS",
                 names[0], account.place
             ))),
-            (None, None) => Err(Failure::could_not(format!(
-                "stack {stack} in {} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); \
+            (None, Which::Stack(_)) => Err(Failure::could_not(format!(
+                "{which} in {} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); \
                  {ELSEWHERE}",
                 account.place
             ))),

@@ -22,7 +22,8 @@ use crate::doctor::judgement::{CheckOutcome, Judged};
 use crate::doctor::{all_read_sqs, doctor};
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
-use crate::operator::{Operator, Which};
+use crate::deployment::find::Which;
+use crate::operator::Operator;
 use crate::rights::{Right, Rights};
 
 const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";

@@ -282,8 +282,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::aws::Mapping;
     use crate::aws::simulated::Sample;
+    use crate::deployment::find::Which;
     use crate::log::test_line;
-    use crate::operator::Which;
 
     pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";

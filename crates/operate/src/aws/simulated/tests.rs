@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::aws::{Aws as _, EntryFailureKind, InvokeSettings, NewMessage, Receive, Verdict};
-use crate::deployment::Deployment;
-use crate::operator::{Operator, Which};
+use crate::deployment::find::Which;
+use crate::operator::Operator;
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -81,7 +81,7 @@ async fn stack_update_is_in_force_after_a_while() {
     assert!(again.ends_with("is in UPDATE_IN_PROGRESS state and can not be updated."), "{again}");
     let deployment = async || {
         let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
-        Deployment::find(&operator.account, None, Sample::STACK).await.unwrap()
+        operator.deployment().await.unwrap()
     };
     assert!(!deployment().await.allows(&arn));
     aws.sleep(Duration::from_secs(30)).await;

@@ -18,7 +18,8 @@ use rand::{RngExt, SeedableRng};
 use super::super::{ACCOUNT, Clock as _, Fault, LogGroup, Sample, SimulatedAws};
 use super::command::{Ending, SimulatedCommand};
 use super::deployed::{RunClock, account, deploy};
-use crate::operator::{Operator, Which};
+use crate::deployment::find::Which;
+use crate::operator::Operator;
 
 /// The delays, faults and clock errors that operators encounter, besides the latency of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
