@@ -241,16 +241,12 @@ impl Works {
 
     /// Drops the oldest finished changes to save memory, because their output may be long.
     fn forget_the_oldest(&self) {
-        let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
-        let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
-        works.retain(|(id, work)| {
-            let is_kept = too_many == 0 || !work.has_ended();
-            if !is_kept {
-                too_many -= 1;
-                forgotten.insert(id.clone());
-            }
-            is_kept
-        });
+        let mut works = self.by_id.borrow_mut();
+        while works.iter().filter(|(_, work)| work.has_ended()).count() >= KEPT
+            && let Some(oldest) = works.iter().position(|(_, work)| work.has_ended())
+        {
+            self.forgotten.borrow_mut().insert(works.remove(oldest).0);
+        }
     }
 
     #[cfg(test)]
