@@ -2,18 +2,17 @@
 
 use std::process::exit;
 
-use tokio::sync::watch;
+use comeback_operate::Interrupt;
 
-/// Sets `raise` to true at the first Ctrl-C or SIGTERM, and exits with code 130 at the second.
-pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
+/// Raises `interrupt` at the first Ctrl-C or SIGTERM, and exits with code 130 at the second.
+pub(crate) fn raise_when_stopped(interrupt: Interrupt) {
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::spawn(async move {
         signals.next().await;
-        if raise.send(true).is_ok() {
-            anstream::eprintln!("\nstopping; press Ctrl-C again to quit immediately");
-            signals.next().await;
-            exit(130);
-        }
+        interrupt.raise();
+        anstream::eprintln!("\nstopping; press Ctrl-C again to quit immediately");
+        signals.next().await;
+        exit(130);
     });
 }
 
@@ -52,15 +51,13 @@ impl Signals {
 
 #[cfg(test)]
 mod tests {
-    use comeback_operate::Interrupt;
-
     use super::*;
 
     #[cfg(unix)]
     #[tokio::test]
     async fn a_terminated_command_stops_as_after_ctrl_c() {
-        let (raise, interrupt) = Interrupt::new();
-        raise_when_stopped(raise);
+        let interrupt = Interrupt::default();
+        raise_when_stopped(interrupt.clone());
         let kill = std::process::Command::new("kill").arg(std::process::id().to_string()).status();
         assert!(kill.unwrap().success());
         interrupt.raised().await;

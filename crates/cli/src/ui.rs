@@ -76,8 +76,8 @@ pub(crate) fn run(arguments: &UiArguments) -> Result<(), CommandFailure> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = async {
-        let (raise, stop) = Interrupt::new();
-        raise_when_stopped(raise);
+        let stop = Interrupt::default();
+        raise_when_stopped(stop.clone());
         serve(&options, stop).await
     };
     let result = LocalSet::new().block_on(&runtime, served);

@@ -148,7 +148,7 @@ impl Console {
     /// Returns an [`Operator`] for a page that only reads. It needs no interrupt, because a read ends when its future
     /// is dropped.
     pub(super) async fn asking(&self) -> Result<Operator, Failure> {
-        self.operator(Rc::new(Unwatched), Interrupt::never()).await
+        self.operator(Rc::new(Unwatched), Interrupt::default()).await
     }
 
     /// A command line for this deployment, for the operator to copy.
@@ -192,7 +192,7 @@ impl Console {
     }
 
     async fn read_log(&self, known: Option<Rc<RefCell<Reading>>>) -> Result<Rc<RefCell<Reading>>, Failure> {
-        let operator = self.operator(self.log_progress.clone(), Interrupt::never()).await?;
+        let operator = self.operator(self.log_progress.clone(), Interrupt::default()).await?;
         let deployment = operator.deployment().await?;
         if let Some(reading) = known {
             Reading::go_on(&reading, &operator, deployment, operator.now()).await?;

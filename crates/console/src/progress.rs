@@ -32,7 +32,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Problem> {
 }
 
 pub(super) async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
-    found(&visit)?.stop();
+    found(&visit)?.interrupt.raise();
     Ok(go_to(&page_of(&visit.segment(2))))
 }
 

@@ -21,7 +21,6 @@ use comeback_operate::dead::{self, Filter, Snapshot};
 use comeback_operate::{Address, Interrupt, Which};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
@@ -316,19 +315,19 @@ async fn values_from_an_address_are_escaped() {
     .await;
 }
 
-/// Serves the console on a free port until the test sends `true` through the returned sender.
-async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
+/// Serves the console on a free port.
+async fn listening(here: &Setting) -> std::net::SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (raise, stop) = Interrupt::new();
-    tokio::task::spawn_local(server::serve(listener, here.router.clone(), Rc::clone(&here.access), stop));
-    (address, raise)
+    let (router, access) = (here.router.clone(), Rc::clone(&here.access));
+    tokio::task::spawn_local(server::serve(listener, router, access, Interrupt::default()));
+    address
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_is_cut_off() {
     locally(async {
-        let (address, _stop) = listening(&Setting::new(false).await).await;
+        let address = listening(&Setting::new(false).await).await;
         let begin = Instant::now();
         let mut slow = TcpStream::connect(address).await.unwrap();
         slow.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
@@ -343,7 +342,7 @@ async fn a_slow_client_is_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn more_connections_wait_until_there_is_room() {
     locally(async {
-        let (address, _stop) = listening(&Setting::new(false).await).await;
+        let address = listening(&Setting::new(false).await).await;
         let mut idle = Vec::new();
         for _ in 0..server::CONNECTIONS {
             idle.push(TcpStream::connect(address).await.unwrap());
@@ -364,7 +363,7 @@ async fn more_connections_wait_until_there_is_room() {
 async fn a_form_that_does_not_end_is_refused() {
     locally(async {
         let here = Setting::new(false).await;
-        let (address, _stop) = listening(&here).await;
+        let address = listening(&here).await;
         let head = format!(
             "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
              Content-Type: application/x-www-form-urlencoded\r\n"
@@ -414,7 +413,7 @@ async fn a_panicking_page_frees_its_connection() {
             }
         });
         here.router = here.router.route("/panic", panics);
-        let (address, _stop) = listening(&here).await;
+        let address = listening(&here).await;
         for _ in 0..=server::CONNECTIONS {
             let mut stream = TcpStream::connect(address).await.unwrap();
             let get = format!("GET /panic HTTP/1.1\r\nHost: {HERE}\r\nCookie: {}\r\n\r\n", here.cookie);

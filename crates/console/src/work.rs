@@ -9,7 +9,7 @@ use axum::response::Response;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Failure, Follow, Interrupt, Layout, Progress, Text};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
@@ -101,7 +101,8 @@ impl Follow for PageScreen {
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: Summary,
-    stop: watch::Sender<bool>,
+    /// Stops the change when it is raised, like Ctrl-C in a terminal.
+    pub(super) interrupt: Interrupt,
     /// Result of the change, and the moment when it ended; empty until then.
     ended: OnceCell<(Result<(), Failure>, Instant)>,
     /// True if the change's page was shown after the change had ended.
@@ -127,10 +128,6 @@ impl Work {
         self.result().is_some()
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
-        *self.stop.borrow()
-    }
-
     pub(super) fn see(&self) {
         self.is_seen.set(self.has_ended());
     }
@@ -146,11 +143,6 @@ impl Work {
             None => (self.screen.progress().unwrap_or_else(|| "in progress".into()), ""),
         };
         Some(Toast { path, title: self.summary.title.clone(), state, tone })
-    }
-
-    /// Asks the change to stop, like Ctrl-C in a terminal.
-    pub(super) fn stop(&self) {
-        self.stop.send_replace(true);
     }
 }
 
@@ -218,11 +210,11 @@ impl Works {
             return go_to(&path);
         }
         self.forget_the_oldest();
-        let (stop, interrupt) = Interrupt::new();
+        let interrupt = Interrupt::default();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
-        let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt));
+        let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt.clone()));
         let (ended, is_seen) = (OnceCell::new(), Cell::new(false));
-        let work = Rc::new(Work { screen, summary, stop, ended, is_seen });
+        let work = Rc::new(Work { screen, summary, interrupt, ended, is_seen });
         self.by_id.borrow_mut().push((id.to_owned(), Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
@@ -261,7 +253,11 @@ impl Works {
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {
-                works.iter().filter(|(_, work)| !work.has_ended()).inspect(|(_, work)| work.stop()).count()
+                works
+                    .iter()
+                    .filter(|(_, work)| !work.has_ended())
+                    .inspect(|(_, work)| work.interrupt.raise())
+                    .count()
             };
             if open(&self.by_id.borrow()) == 0 {
                 return;

@@ -273,10 +273,11 @@ when | who | what | on | how many | why | result
     #[tokio::test]
     async fn pause_that_was_interrupted_after_its_write_is_recorded() {
         let (aws, operator) = sample();
-        let (raise, interrupt) = Interrupt::new();
+        let interrupt = Interrupt::default();
+        let raised = interrupt.clone();
         aws.on_call(move |call| {
             if call.action == "ssm:PutParameter" {
-                raise.send_replace(true);
+                raised.raise();
             }
             None
         });

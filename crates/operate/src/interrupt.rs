@@ -6,24 +6,13 @@ use crate::failure::Failure;
 
 /// An operator's signal to stop long-running work. The signal is checked between calls to AWS. Once it is raised, the
 /// dead-letters that the work hid are made visible again, and the operator gets a report of what was done.
-#[derive(Clone, Debug)]
-pub struct Interrupt(watch::Receiver<bool>);
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(watch::Sender<bool>);
 
 impl Interrupt {
-    /// Creates an interrupt, and a sender that raises it by sending `true`.
-    pub fn new() -> (watch::Sender<bool>, Self) {
-        let (raise, raised) = watch::channel(false);
-        (raise, Self(raised))
-    }
-
-    /// An interrupt that is raised by sending `true` through `raise`.
-    pub fn of(raise: &watch::Sender<bool>) -> Self {
-        Self(raise.subscribe())
-    }
-
-    /// An interrupt that is never raised.
-    pub fn never() -> Self {
-        Self::new().1
+    /// Raises this interrupt and all its clones.
+    pub fn raise(&self) {
+        self.0.send_replace(true);
     }
 
     /// Returns true once the interrupt has been raised.
@@ -31,11 +20,10 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the interrupt is raised, or forever if the sender is dropped first.
+    /// Waits until the interrupt is raised.
     pub async fn raised(&self) {
-        if self.0.clone().wait_for(|raised| *raised).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        // The wait cannot fail, because this value keeps the channel open.
+        let _ = self.0.subscribe().wait_for(|raised| *raised).await;
     }
 
     /// Awaits `work` until it completes or the interrupt is raised. `work` must not change anything, because it may

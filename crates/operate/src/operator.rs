@@ -28,7 +28,7 @@ pub struct Operator {
 impl Operator {
     /// An operator who can neither interrupt the work nor follow its progress, as in a deploy pipeline.
     pub fn new(account: Account, which: Which) -> Self {
-        Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
+        Self { account, which, interrupt: Interrupt::default(), follow: Rc::new(Unwatched) }
     }
 
     /// The account's current time.

@@ -132,8 +132,8 @@ pub(crate) fn run_in_session(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut place = None;
     let result = runtime.block_on(async {
-        let (raise, interrupt) = Interrupt::new();
-        raise_when_stopped(raise);
+        let interrupt = Interrupt::default();
+        raise_when_stopped(interrupt.clone());
         let account = interrupt.or(common.deployment.address().connect()).await?;
         place = Some(account.place.clone());
         let session = Session { account, interrupt, common: common.clone() };

@@ -107,7 +107,7 @@ pub(super) async fn read(visit: Visit, fields: Fields) -> Result<Response, Probl
     let (console, id) = (visit.console.clone(), visit.segment(3));
     let reading = tokio::task::spawn_local(async move {
         let _turn = turn;
-        dead_letter(&console.operator(Rc::new(Unwatched), console.dead.interrupt()).await?, &id).await
+        dead_letter(&console.operator(Rc::new(Unwatched), console.dead.interrupt.clone()).await?, &id).await
     });
     let dead_letter = reading.await.map_err(panicked)??;
     let problem = dead_letter.end().err().map(|problem| problem.text());

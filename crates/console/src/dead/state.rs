@@ -3,22 +3,23 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use comeback_operate::dead::Snapshot;
 use comeback_operate::{Fact, Failure, Interrupt, Text};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::access::token;
 
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Path of the page about the action that is reading the queue, or `None` if no action is reading it. The path is
-    /// empty if the action has no page.
-    under_way: Rc<RefCell<Option<String>>>,
-    freed: Rc<Notify>,
-    /// Set to true when the server stops.
-    stop: watch::Sender<bool>,
+    /// Locked while an action reads the queue.
+    queue: Arc<Mutex<()>>,
+    /// Path of the page about the action that last locked the queue. The path is empty if the action has no page.
+    action: RefCell<String>,
+    /// Raised when the server stops, for an action without a Stop button.
+    pub(super) interrupt: Interrupt,
     files: RefCell<Vec<String>>,
     /// The dead-letter that the console last read again from the queue, and the random name in its page's URL.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
@@ -35,17 +36,7 @@ pub(super) struct ReadAgain {
 }
 
 /// Reserves the dead-letter queue for one action until this value is dropped.
-pub(super) struct Turn {
-    under_way: Rc<RefCell<Option<String>>>,
-    freed: Rc<Notify>,
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.under_way.replace(None);
-        self.freed.notify_one();
-    }
-}
+pub(super) type Turn = OwnedMutexGuard<()>;
 
 impl Dead {
     pub(crate) fn snapshot(&self) -> Option<Rc<Snapshot>> {
@@ -78,28 +69,20 @@ impl Dead {
 
     /// Reserves the dead-letter queue for the action at `path`, unless another action has reserved it.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
-        if self.under_way.borrow().is_some() {
-            return None;
-        }
-        self.under_way.replace(Some(path.to_owned()));
-        Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
-    }
-
-    /// Returns an interrupt that is raised when the server stops, for an action without a Stop button.
-    pub(super) fn interrupt(&self) -> Interrupt {
-        Interrupt::of(&self.stop)
+        let turn = Arc::clone(&self.queue).try_lock_owned().ok()?;
+        self.action.replace(path.to_owned());
+        Some(turn)
     }
 
     /// Stops the action that reads the queue, and waits until the action has made the messages visible again.
     pub(crate) async fn stop(&self) {
-        self.stop.send_replace(true);
-        while self.under_way.borrow().is_some() {
-            self.freed.notified().await;
-        }
+        self.interrupt.raise();
+        drop(self.queue.lock().await);
     }
 
+    /// Returns the path of the page about the action that is reading the queue, or `None` if no action is reading it.
     pub(super) fn under_way(&self) -> Option<String> {
-        self.under_way.borrow().clone()
+        self.queue.try_lock().is_err().then(|| self.action.borrow().clone())
     }
 
     /// Names of the files that this server has written.

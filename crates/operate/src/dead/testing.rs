@@ -145,10 +145,11 @@ impl Dead {
 
     /// Returns an operator who interrupts the command after `times` progress reports. `times` must be at least 1.
     pub fn stopping_after(&self, times: u64) -> Operator {
-        let (raise, interrupt) = Interrupt::new();
+        let interrupt = Interrupt::default();
+        let raised = interrupt.clone();
         let follow = self.following(move |told| {
             if told == times {
-                raise.send_replace(true);
+                raised.raise();
             }
         });
         Operator { interrupt, ..follow }

@@ -97,22 +97,22 @@ async fn plan_that_somebody_else_changed_is_outdated() {
 
 /// Keeps the command's reports, and interrupts the command when it first reports a step.
 #[derive(Debug)]
-struct Stopping(tokio::sync::watch::Sender<bool>, RefCell<Vec<String>>);
+struct Stopping(Interrupt, RefCell<Vec<String>>);
 
 impl Follow for Stopping {
     fn progress(&self, _: Progress) {}
 
     fn remark(&self, text: &Text) {
         self.1.borrow_mut().push(text.to_string());
-        self.0.send_replace(true);
+        self.0.raise();
     }
 }
 
 #[tokio::test]
 async fn interrupted_run_reports_and_can_be_repeated() {
     let aws = sample();
-    let (raise, interrupt) = Interrupt::new();
-    let follow = Rc::new(Stopping(raise, RefCell::default()));
+    let interrupt = Interrupt::default();
+    let follow = Rc::new(Stopping(interrupt.clone(), RefCell::default()));
     let change = to_attach(&["orders"]);
     let operator = Operator { interrupt, follow: follow.clone(), ..operator(&aws) };
     let plan = change.plan(&operator).await.unwrap();
