@@ -15,5 +15,5 @@ pub(crate) mod step;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{AttachPlan, Attached, Route, RouteFailures};
+pub use plan::{AttachPlan, Route, RouteFailures};
 pub use step::Difference;

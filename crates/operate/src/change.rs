@@ -77,6 +77,16 @@ pub trait Plan: Answer + Clone {
     fn log_group(&self) -> &str;
 }
 
+/// The result of a change whose plan also describes what was done.
+#[derive(Debug, Serialize)]
+pub struct Completed<P> {
+    #[serde(flatten)]
+    pub(crate) plan: P,
+    /// Notes for the operator, which are not part of the JSON.
+    #[serde(skip)]
+    pub(crate) notes: Vec<Text>,
+}
+
 /// A yes-or-no question for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {

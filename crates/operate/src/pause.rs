@@ -7,7 +7,7 @@ use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, RETENTION, Timestamp};
 use serde::Serialize;
 
 use crate::account::Account;
-use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::change::{Answer, Change, Completed, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::deployment::{Deployment, DeploymentName};
 use crate::durations;
@@ -62,18 +62,9 @@ pub struct PausePlan {
     deployment: Deployment,
 }
 
-/// The result of a [`PauseRetries`].
-#[derive(Debug, Serialize)]
-pub struct Paused {
-    #[serde(flatten)]
-    plan: PausePlan,
-    #[serde(skip)]
-    notes: Vec<Text>,
-}
-
 impl Change for PauseRetries {
     type Plan = PausePlan;
-    type Done = Paused;
+    type Done = Completed<PausePlan>;
 
     async fn plan(&self, operator: &Operator) -> Result<PausePlan, Failure> {
         let deployment = operator.deployment().await?;
@@ -87,7 +78,7 @@ impl Change for PauseRetries {
         })
     }
 
-    fn activity(&self, done: &Paused) -> Option<Activity> {
+    fn activity(&self, done: &Completed<PausePlan>) -> Option<Activity> {
         let Pause { target, why, .. } = &done.plan.pause.pause;
         Some(Activity {
             what: CommandName::Pause.words().into(),
@@ -138,7 +129,11 @@ impl PauseRetries {
     }
 
     /// Writes the planned pause, or returns `None` if another operator has changed the target's pause meanwhile.
-    async fn write(&self, operator: &Operator, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
+    async fn write(
+        &self,
+        operator: &Operator,
+        plan: &PausePlan,
+    ) -> Result<Option<Completed<PausePlan>>, Failure> {
         let Operator { account, interrupt, .. } = operator;
         let (deployment, open) = (&plan.deployment, plan.open());
         let parameter = Parameter::of(account, deployment)?;
@@ -172,8 +167,8 @@ impl PauseRetries {
             forgotten: forgotten.iter().map(shown).collect(),
             ..plan.clone()
         };
-        let notes = forgotten_note(&forgotten).map(Text::from).into_iter().chain(elsewhere).collect();
-        Ok(Some(Paused { plan, notes }))
+        let notes = forgotten_note(&forgotten).into_iter().chain(elsewhere).collect();
+        Ok(Some(Completed { plan, notes }))
     }
 
     /// Returns a copy of `open` with the operator's changes. If `open` is `None`, returns a new pause, made by the
@@ -278,7 +273,7 @@ impl Answer for PausePlan {
     }
 }
 
-impl Answer for Paused {
+impl Answer for Completed<PausePlan> {
     fn layout(&self) -> Layout {
         let PausePlan { name, target, pause, deployment, noticed_within_seconds, .. } = &self.plan;
         let mut layout = Layout::default();

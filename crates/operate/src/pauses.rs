@@ -18,21 +18,23 @@ use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::numbers::counted;
+use crate::text::Text;
 
 /// The default spread of a pause: the time over which the held events are retried after the pause ends.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
 /// A note on past pauses that were dropped because the SSM parameter was full.
-pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
+pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<Text> {
     let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
     let names: BTreeSet<String> =
         forgotten.iter().map(|pause| target_name(&pause.target.to_string()).to_owned()).collect();
-    Some(format!(
+    let note = format!(
         "the parameter was full, so {} of {} were dropped, the last of which ended at {last}; their time \
          counts towards MAX_AGE again",
         counted(forgotten.len() as u64, "ended pause", "ended pauses"),
         names.into_iter().collect::<Vec<_>>().join(", "),
-    ))
+    );
+    Some(note.into())
 }
 
 /// Validates a string for the SSM parameter, which cannot store `{{`.

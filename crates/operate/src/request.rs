@@ -16,7 +16,7 @@ use comeback_engine::{
 };
 use serde::Serialize;
 
-use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::change::{Answer, Change, Completed, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::durations;
@@ -84,18 +84,9 @@ pub struct RequestPlan {
     deployment: Deployment,
 }
 
-/// The result of a [`RequestEvents`].
-#[derive(Debug, Serialize)]
-pub struct Requested {
-    #[serde(flatten)]
-    plan: RequestPlan,
-    #[serde(skip)]
-    note: Option<String>,
-}
-
 impl Change for RequestEvents {
     type Plan = RequestPlan;
-    type Done = Requested;
+    type Done = Completed<RequestPlan>;
 
     async fn plan(&self, operator: &Operator) -> Result<RequestPlan, Failure> {
         let deployment = operator.deployment().await?;
@@ -118,10 +109,11 @@ impl Change for RequestEvents {
         let entry = Recall::Request(&request);
         let (result, end) = recall(operator, deployment, wanted, entry, reach.recalled).await;
         let plan = RequestPlan { requested: Some(RequestInForce(request)), result, ..plan };
-        Ok(Performed::Done(Requested { plan, note: forgotten_note(&forgotten) }, end))
+        let notes = forgotten_note(&forgotten).into_iter().collect();
+        Ok(Performed::Done(Completed { plan, notes }, end))
     }
 
-    fn activity(&self, done: &Requested) -> Option<Activity> {
+    fn activity(&self, done: &Completed<RequestPlan>) -> Option<Activity> {
         Some(Activity {
             what: self.kind.name().into(),
             flags: self.flags(),
@@ -352,14 +344,14 @@ impl Answer for RequestPlan {
     }
 }
 
-impl Answer for Requested {
+impl Answer for Completed<RequestPlan> {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
         let at = self.plan.requested.as_ref().map_or(self.plan.begin, |it| it.0.at);
         layout.line(text!["Requested at ", at, ". ", waiting, " shows what is left."]);
         self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
-        self.note.iter().for_each(|note| layout.note(note));
+        self.notes.iter().for_each(|note| layout.note(note));
         layout
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Recall, Timestamp};
 use serde::Serialize;
 
-use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::change::{Answer, Change, Completed, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::durations;
@@ -60,18 +60,9 @@ pub struct ResumePlan {
     deployment: Deployment,
 }
 
-/// The result of a [`ResumeRetries`].
-#[derive(Debug, Serialize)]
-pub struct Resumed {
-    #[serde(flatten)]
-    plan: ResumePlan,
-    #[serde(skip)]
-    note: Option<String>,
-}
-
 impl Change for ResumeRetries {
     type Plan = ResumePlan;
-    type Done = Resumed;
+    type Done = Completed<ResumePlan>;
 
     async fn plan(&self, operator: &Operator) -> Result<ResumePlan, Failure> {
         let deployment = operator.deployment().await?;
@@ -118,14 +109,14 @@ impl Change for ResumeRetries {
         let entry = Recall::Resume(&pause);
         let planned = held.as_ref().map_or(0, |held| held.recalled);
         let (result, end) = recall(operator, &plan.deployment, &self.wanted(), entry, planned).await;
-        let (now, note) = (operator.now(), forgotten_note(&forgotten));
+        let (now, notes) = (operator.now(), forgotten_note(&forgotten).into_iter().collect());
         let forgotten = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
         let plan = ResumePlan { forgotten, held, result, ..plan.clone() };
         let end = plan.still_covered().and(end);
-        Ok(Performed::Done(Resumed { plan, note }, end))
+        Ok(Performed::Done(Completed { plan, notes }, end))
     }
 
-    fn activity(&self, done: &Resumed) -> Option<Activity> {
+    fn activity(&self, done: &Completed<ResumePlan>) -> Option<Activity> {
         Some(Activity {
             what: CommandName::Resume.words().into(),
             flags: self.spread.map(|spread| flag("spread", &durations::flag(spread))).into_iter().collect(),
@@ -294,7 +285,7 @@ impl Answer for ResumePlan {
     }
 }
 
-impl Answer for Resumed {
+impl Answer for Completed<ResumePlan> {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let spread = durations::text(Duration::from_secs(self.plan.spread_seconds));
@@ -302,7 +293,7 @@ impl Answer for Resumed {
         self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
         let more = [self.plan.others_return(), self.plan.offer_to_retry()];
         more.into_iter().flatten().for_each(|line| layout.line(line));
-        self.note.iter().for_each(|note| layout.note(note));
+        self.notes.iter().for_each(|note| layout.note(note));
         layout
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::attach::attachment::Attachment;
 use crate::attach::leaving::Leaving;
 use crate::attach::step::{Difference, FunctionPlan, Step, delays, interrupted, lay_out};
-use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::change::{Answer, Change, Completed, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
@@ -226,14 +226,7 @@ impl Answer for AttachPlan {
     }
 }
 
-/// The result of attaching or detaching, with a failure for each function whose changes are incomplete.
-#[derive(Debug, Serialize)]
-pub struct Attached {
-    #[serde(flatten)]
-    plan: AttachPlan,
-}
-
-impl Answer for Attached {
+impl Answer for Completed<AttachPlan> {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let mut made = self.plan.functions.iter().filter(|part| part.is_made).peekable();
@@ -250,7 +243,7 @@ impl Answer for Attached {
 
 impl Change for RouteFailures {
     type Plan = AttachPlan;
-    type Done = Attached;
+    type Done = Completed<AttachPlan>;
 
     /// Plans the changes to each function. With several functions, the plan contains any failures. With a single
     /// function, its failure is returned as the error.
@@ -269,10 +262,10 @@ impl Change for RouteFailures {
             Err(failure) => Err(failure),
         };
         let end = result.and_then(|()| now.end());
-        Ok(Performed::Done(Attached { plan: now }, end))
+        Ok(Performed::Done(Completed { plan: now, notes: Vec::new() }, end))
     }
 
-    fn activity(&self, done: &Attached) -> Option<Activity> {
+    fn activity(&self, done: &Completed<AttachPlan>) -> Option<Activity> {
         let changed = done.plan.functions.iter().filter(|part| part.steps_made > 0);
         let functions: Vec<_> = changed.map(|part| part.function.to_string()).collect();
         (!functions.is_empty()).then(|| Activity {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_engine::{PauseTarget, Pauses, Request, RequestKind};
 use serde::Serialize;
 
-use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::change::{Answer, Change, Completed, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::durations;
@@ -48,18 +48,9 @@ pub struct WithdrawPlan {
     deployment: Deployment,
 }
 
-/// The result of a [`WithdrawRequests`].
-#[derive(Debug, Serialize)]
-pub struct Withdrawn {
-    #[serde(flatten)]
-    plan: WithdrawPlan,
-    #[serde(skip)]
-    note: Option<String>,
-}
-
 impl Change for WithdrawRequests {
     type Plan = WithdrawPlan;
-    type Done = Withdrawn;
+    type Done = Completed<WithdrawPlan>;
 
     async fn plan(&self, operator: &Operator) -> Result<WithdrawPlan, Failure> {
         let deployment = operator.deployment().await?;
@@ -91,11 +82,11 @@ impl Change for WithdrawRequests {
         let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
         let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
         let forgotten = parameter.edit(operator.now(), make, is_in).await?;
-        let withdrawn = Withdrawn { plan: plan.clone(), note: forgotten_note(&forgotten) };
-        Ok(Performed::Done(withdrawn, Ok(())))
+        let notes = forgotten_note(&forgotten).into_iter().collect();
+        Ok(Performed::Done(Completed { plan: plan.clone(), notes }, Ok(())))
     }
 
-    fn activity(&self, done: &Withdrawn) -> Option<Activity> {
+    fn activity(&self, done: &Completed<WithdrawPlan>) -> Option<Activity> {
         Some(Activity {
             what: format!("{} --withdraw", self.kind.name()),
             functions: vec![done.plan.target.to_string()],
@@ -139,7 +130,7 @@ impl Answer for WithdrawPlan {
     }
 }
 
-impl Answer for Withdrawn {
+impl Answer for Completed<WithdrawPlan> {
     fn layout(&self) -> Layout {
         let WithdrawPlan { withdrawn, noticed_within_seconds, name, kind, others, .. } = &self.plan;
         let mut layout = Layout::default();
@@ -151,7 +142,7 @@ impl Answer for Withdrawn {
             layout.line(format!("Takes effect within {noticed}; until then, the handler may still {kind}."));
         }
         others.iter().for_each(|other| layout.line(text!["Still in force: ", other.line()]));
-        self.note.iter().for_each(|note| layout.note(note));
+        self.notes.iter().for_each(|note| layout.note(note));
         layout
     }
 }
