@@ -18,7 +18,7 @@ use axum::response::{IntoResponse as _, Response};
 use comeback_engine::Timestamp;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{self, Import};
-use comeback_operate::{Answer as _, CommandName, Failure};
+use comeback_operate::{CommandName, Failure, Layout};
 use futures_util::stream::try_unfold;
 use sha2::{Digest as _, Sha256};
 
@@ -68,9 +68,11 @@ pub(super) async fn export(visit: Visit, fields: Fields) -> Result<Response, Pro
         if path.exists() {
             dead.has_written(&name);
         }
-        let exported = exported?;
-        performer.screen.show(exported.layout());
-        exported.end()
+        let (summary, end) = exported?;
+        let mut layout = Layout::default();
+        layout.line(summary);
+        performer.screen.show(layout);
+        end
     })
 }
 

@@ -10,12 +10,10 @@ use comeback_engine::ReasonCode;
 use serde::{Deserialize, Serialize};
 
 use crate::aws::{AttributeValue, NewMessage, Received};
-use crate::change::Answer;
-use crate::dead::scan::{Read, counted_dead_letters, show_each};
+use crate::dead::scan::{counted_dead_letters, show_each};
 use crate::dead::snapshot::{Selection, Snapshot};
 use crate::dead::work::{Action, NotDone};
 use crate::failure::Failure;
-use crate::layout::Layout;
 use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::shown::shown;
@@ -144,17 +142,8 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The result of an export.
-#[derive(Debug, Serialize)]
-pub struct Exported {
-    file: String,
-    dead_letters: u64,
-    wanted: u64,
-    #[serde(skip)]
-    read: Read,
-}
-
-/// Writes the selected dead-letters of a snapshot to a new file, and leaves them in the queue.
+/// Writes the selected dead-letters of a snapshot to a new file, and leaves them in the queue. Returns a sentence about
+/// what was written, and the failure that ended the read early, if any.
 ///
 /// # Errors
 ///
@@ -164,7 +153,7 @@ pub async fn export(
     snapshot: &Snapshot,
     selection: &Selection,
     path: &Path,
-) -> Result<Exported, Failure> {
+) -> Result<(String, Result<(), Failure>), Failure> {
     let wanted: HashSet<&str> = snapshot.rows(selection).into_iter().map(|row| &*row.message_id).collect();
     let file = NewFile::create(path)?;
     let (mut lines, mut bytes, mut found, mut written) = (Vec::new(), 0, 0, Ok(()));
@@ -183,32 +172,15 @@ pub async fn export(
     };
     let read = show_each(operator, &snapshot.deployment, snapshot.newest, show).await?;
     written.and_then(|()| file.write(&lines)).map_err(|failure| Failure::could_not(failure.why))?;
-    let (dead_letters, wanted) = (found as u64, wanted.len() as u64);
-    Ok(Exported { file: path.display().to_string(), dead_letters, wanted, read })
-}
-
-impl Exported {
-    fn summary(&self) -> String {
-        let of = if self.dead_letters < self.wanted {
-            format!(" of {}", grouped(self.wanted))
-        } else {
-            String::new()
-        };
-        let (count, file) = (counted_dead_letters(self.dead_letters), shown(&self.file));
-        format!("wrote {count}{of} to {file}; they are still in the queue, so an import would duplicate them")
-    }
-}
-
-impl Answer for Exported {
-    fn layout(&self) -> Layout {
-        let mut layout = Layout::default();
-        layout.line(self.summary());
-        layout
-    }
-
-    fn end(&self) -> Result<(), Failure> {
-        self.read.result(&self.summary())
-    }
+    let of =
+        if found < wanted.len() { format!(" of {}", grouped(wanted.len() as u64)) } else { String::new() };
+    let (count, file) = (counted_dead_letters(found as u64), path.display().to_string());
+    let file = shown(&file);
+    let summary = format!(
+        "wrote {count}{of} to {file}; they are still in the queue, so an import would duplicate them"
+    );
+    let end = read.result(&summary);
+    Ok((summary, end))
 }
 
 #[derive(Debug)]
@@ -295,7 +267,6 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::snapshot::scan;
     use crate::dead::testing::{Dead, event};
@@ -376,10 +347,10 @@ pub(super) mod tests {
         let path = folder.path().join("exported.jsonl");
         let exported = export(&dead.operator(), &snapshot, &Selection::All, &path).await.unwrap();
         let said = format!(
-            "wrote 4 dead-letters to {}; they are still in the queue, so an import would duplicate them\n",
+            "wrote 4 dead-letters to {}; they are still in the queue, so an import would duplicate them",
             path.display()
         );
-        assert_eq!((plain(&exported), exported.end()), (said, Ok(())));
+        assert_eq!(exported, (said, Ok(())));
         assert_eq!((dead.depth().visible, dead.depth().in_flight), (9, 0));
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!((text.matches("Fatal").count(), text.lines().count()), (4, 4));

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 use crate::request::reach::Reach;
-use crate::request::{RequestPlan, Requested};
+use crate::change::Completed;
+use crate::request::RequestPlan;
 use crate::text;
 use crate::text::{Text, quoted};
 
@@ -23,7 +24,7 @@ const LINES_ARRIVE: Duration = Duration::from_secs(60);
 /// The time to wait for failures after the last retry.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-impl Requested {
+impl Completed<RequestPlan> {
     /// Returns true if the log shows an event that the request affects.
     pub fn can_be_followed(&self) -> bool {
         !self.plan.reach.retries.is_empty()
@@ -188,7 +189,7 @@ mod tests {
         let retries = (0..2_001).map(|number| (format!("k-{number}"), 1)).collect();
         let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
         let plan = RequestPlan { deployment, ..plan(Reach { retries, ..Reach::default() }) };
-        let requested = Requested { plan, note: None };
+        let requested = Completed { plan, notes: Vec::new() };
         let left = |retried| requested.left_over(retried).map(|text| text.to_string());
         let rest = "no retry in the log; `comeback waiting --stack shop` shows what still waits";
         assert_eq!(left(2_001), None);
