@@ -2,14 +2,9 @@
 
 use std::path::Path;
 
+use comeback_operate::dead::file::without_mark;
+
 use crate::failure::{BadFile, CommandFailure};
-
-/// The UTF-8 byte-order mark, which some Windows editors write.
-const MARK: &[u8] = b"\xef\xbb\xbf";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")]
-pub(crate) struct IsUtf16;
 
 /// Reads text from a file, or from standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
@@ -18,19 +13,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
         _ => std::fs::read(path),
     };
     let bytes = bytes.map_err(|error| BadFile::new(path, error))?;
-    let text = without_mark(&bytes).map_err(|problem| problem.to_string());
+    let text = without_mark(&bytes).map_err(ToOwned::to_owned);
     let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));
     Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())
-}
-
-/// Removes a UTF-8 byte-order mark from the start of a file's content, and fails for UTF-16.
-pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
-    match bytes {
-        // The file begins with a UTF-16 byte-order mark, or with an ASCII character in UTF-16. JSON always begins with
-        // an ASCII character.
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => Err(IsUtf16),
-        _ => Ok(bytes.strip_prefix(MARK).unwrap_or(bytes)),
-    }
 }
 
 #[cfg(test)]
@@ -65,8 +50,9 @@ pub(crate) mod tests {
             assert_eq!(read(text.as_bytes()).as_deref(), Ok(text));
             assert_eq!(read(format!("\u{feff}{text}").as_bytes()).as_deref(), Ok(text));
         }
+        let utf16 = "it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8";
         for bytes in in_utf16("{}") {
-            assert_eq!(read(&bytes), Err(IsUtf16.to_string()));
+            assert_eq!(read(&bytes), Err(utf16.to_owned()));
         }
         let latin1 = "not UTF-8: invalid utf-8 sequence of 1 bytes from index 2".to_owned();
         assert_eq!(read(b"{\"\xe9\"}"), Err(latin1));

@@ -244,8 +244,12 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
     Failure::could_not(format!("{}: {problem}", path.display()))
 }
 
-/// Removes a byte-order mark, which Windows editors write; fails if the file is UTF-16.
-pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
+/// Removes a byte-order mark, which some Windows editors write, from the start of a file.
+///
+/// # Errors
+///
+/// Fails if the file is UTF-16.
+pub fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
         // UTF-16, with or without a byte-order mark: JSON always begins with an ASCII character.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
