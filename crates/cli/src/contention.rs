@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Strategy, Study};
-use comeback_operate::durations;
+use comeback_operate::{Failure, durations};
 use comeback_rehearsal::flags;
 
 use crate::clock::timed;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, inaccessible};
 use crate::output::print_json_line;
 use crate::tables::Progress;
 
@@ -78,7 +78,7 @@ impl ContentionArguments {
 
 pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure> {
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)
-        .map_err(CommandFailure::refused)?;
+        .map_err(|refused| Failure::refused(refused.to_string()))?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
         // Prints the whole object on one line, with each number in the shortest form that parses to the same value, as
@@ -98,7 +98,7 @@ fn report_of(study: &Study) -> Report {
 
 fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), CommandFailure> {
     if let Some(path) = &arguments.csv {
-        write_csv(path, report).map_err(|problem| CommandFailure::write(path, problem))?;
+        write_csv(path, report).map_err(|problem| inaccessible(path, problem))?;
     }
     if let Some(folder) = &arguments.plot {
         plot::write_all(folder, report, arguments.seed)?;

@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
+use comeback_operate::Failure;
 use comeback_operate::dead::file::without_mark;
 
-use crate::failure::{BadFile, CommandFailure};
+use crate::failure::{inaccessible, refused};
 
 /// Reads text from a file, or from standard input if the path is `-`.
-pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
+pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
     let bytes = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()).map(String::into_bytes),
         _ => std::fs::read(path),
     };
-    let bytes = bytes.map_err(|error| BadFile::new(path, error))?;
+    let bytes = bytes.map_err(|error| inaccessible(path, error))?;
     let text = without_mark(&bytes).map_err(ToOwned::to_owned);
     let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));
-    Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())
+    Ok(text.map_err(|problem| refused(path, problem))?.to_owned())
 }
 
 #[cfg(test)]

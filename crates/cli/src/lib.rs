@@ -56,7 +56,6 @@ use contention::ContentionArguments;
 use replay::ReplayArguments;
 use schedule::ScheduleArguments;
 
-pub use failure::BadFile;
 pub use replay::{FileReport, Handled, MessageDecision, Recorded, SAMPLE_TARGET, last_due, shifted};
 
 /// Rehearse Comeback's retries on this machine, and operate them in an AWS account.

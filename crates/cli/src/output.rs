@@ -6,11 +6,12 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use comeback_operate::Failure;
 use comeback_operate::shown::{shown, shown_json};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, inaccessible};
 
 /// True once this process has printed its only JSON object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
@@ -64,15 +65,15 @@ pub(crate) fn print(json: &str) -> Result<(), CommandFailure> {
 }
 
 /// Creates a file, and its folder if that is missing.
-pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
+pub(crate) fn create(path: &Path) -> Result<File, Failure> {
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|problem| CommandFailure::write(folder, problem))?;
-    File::create(path).map_err(|problem| CommandFailure::write(path, problem))
+    fs::create_dir_all(folder).map_err(|problem| inaccessible(folder, problem))?;
+    File::create(path).map_err(|problem| inaccessible(path, problem))
 }
 
 /// Writes the text to the file, and prints the file's path on standard error.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
-    file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
+    file.write_all(text.as_bytes()).map_err(|problem| inaccessible(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));
     Ok(())
 }

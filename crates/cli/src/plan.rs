@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use comeback_operate::durations;
+use comeback_operate::{Failure, durations};
 use comeback_rehearsal::plan::{self, HEAD, PlanArguments, Recommended, rows};
 use comeback_timelapse::Plan;
 use comfy_table::{Cell, Color, Table};
@@ -39,7 +39,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
         fill(create(&file)?, &file, &plan::draw(&recommended.plan))?;
     }
     let limits = recommended.limited_by;
-    if limits.is_empty() { Ok(()) } else { Err(CommandFailure::GoalNotMet(limits)) }
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let limits = limits.join("\n       ");
+    let problem = format!("no policy in the grid meets the goal; what stands in the way:\n       {limits}");
+    Err(Failure::undone(problem).into())
 }
 
 fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) -> String {

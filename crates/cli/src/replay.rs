@@ -17,12 +17,13 @@ use comeback_engine::{
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
 
+use comeback_operate::Failure;
 use comeback_operate::shown::{shown, shown_json, shown_lines};
-use comeback_rehearsal::Failure;
+use comeback_rehearsal::failure::refused;
 use comeback_rehearsal::flags::PolicyFlags;
 
 use crate::clock::now;
-use crate::failure::{BadFile, CommandFailure};
+use crate::failure::{self, CommandFailure};
 use crate::flags::{moment, warn_of_unmatched};
 use crate::input::text_of;
 use crate::output::print_json;
@@ -67,12 +68,11 @@ pub(crate) struct ReplayArguments {
 }
 
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
-    let with_text = |path: &PathBuf| Ok::<_, CommandFailure>((path.clone(), text_of(path)?));
+    let with_text = |path: &PathBuf| Ok::<_, Failure>((path.clone(), text_of(path)?));
     let files: Vec<(PathBuf, String)> = arguments.files.iter().map(with_text).collect::<Result<_, _>>()?;
-    let recorded = files.iter().map(|(path, text)| {
-        let recorded = Recorded::read(path, text, arguments.at).map_err(BadFile::refused)?;
-        Ok::<_, CommandFailure>((&**path, recorded))
-    });
+    let recorded = files
+        .iter()
+        .map(|(path, text)| Ok::<_, Failure>((&**path, Recorded::read(path, text, arguments.at)?)));
     let recorded: Vec<(&Path, Recorded<'_>)> = recorded.collect::<Result<_, _>>()?;
     if arguments.shift_to_now {
         return print_shifted(arguments, &recorded);
@@ -114,19 +114,19 @@ fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     arns.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, CommandFailure> {
-    flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()).into())
+fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Failure> {
+    flags.policies(target_functions).map_err(|errors| refused(errors, Vec::new()))
 }
 
 fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), CommandFailure> {
     let [(path, Recorded { event, batch, .. })] = files else {
-        return Err(CommandFailure::refused("--shift-to-now takes one file"));
+        return Err(Failure::refused("--shift-to-now takes one file").into());
     };
     let policies = policies(&arguments.policy, &named_functions(files))?;
     let moment = arguments
         .at
         .or_else(|| last_due(batch, &policies))
-        .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always adds").refused())?;
+        .ok_or_else(|| failure::refused(path, "no message has the times that SQS always adds"))?;
     // Bypasses `anstream`, which would drop the character DEL.
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comeback_engine::{Policies, Policy, PolicyEntry};
+use comeback_operate::Failure;
 use comeback_operate::numbers::read_rate;
+use comeback_rehearsal::failure::unless_both;
 use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::in_flight::in_words;
-use comeback_rehearsal::{Failure, schedule};
+use comeback_rehearsal::schedule;
 use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use serde::Serialize;
 
@@ -89,12 +91,12 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn checked(arguments: &ScheduleArguments) -> Result<Policies, CommandFailure> {
+fn checked(arguments: &ScheduleArguments) -> Result<Policies, Failure> {
     let refused =
         |events: usize| ScenarioError { setting: "events", value: events.to_string(), range: "1 to 100000" };
     let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
     let events = events.map_or(Ok(()), |events| Err(vec![refused(events)]));
-    Ok(Failure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
+    Ok(unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
 }
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {

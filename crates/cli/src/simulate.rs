@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Arg;
 use comeback_operate::aws::simulated::SimulatedOperators;
-use comeback_rehearsal::Failure;
+use comeback_rehearsal::failure;
 use comeback_rehearsal::flags::recorded_arn;
 use comeback_rehearsal::simulate::figures::headline;
 use comeback_rehearsal::simulate::{Lives, Runs, SimulateArguments, page, warnings};
@@ -17,7 +17,7 @@ use comeback_timelapse::{Minute, Scenario, Summary, Watcher};
 use serde::Serialize;
 
 use crate::clock::timed;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, inaccessible};
 use crate::flags::warn_of_unmatched;
 use crate::output::{create, fill, print_json};
 use crate::tables::Progress;
@@ -71,10 +71,10 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
     let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policies, &mut watched));
     let (bar, lives) = watched;
     drop(bar);
-    let broken = |error| Failure::of_run(error, repeat.clone());
+    let broken = |error| failure::of_run(error, &repeat);
     let summary = summary.map_err(broken)?;
     if let Some(path) = &arguments.simulation.csv {
-        write_csv(path, &summary.minutes).map_err(|problem| CommandFailure::write(path, problem))?;
+        write_csv(path, &summary.minutes).map_err(|problem| inaccessible(path, problem))?;
     }
     for warning in warnings(&scenario, policies.stack(), &summary) {
         anstream::eprintln!("warning: {warning}");

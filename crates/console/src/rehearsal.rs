@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use comeback_operate::Failure;
 use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::read_rate;
-use comeback_rehearsal::Failure;
 use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
@@ -115,7 +115,7 @@ impl Simulation {
 fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<LabResults, Failure> {
     let (simulate, plan) = words.parsed()?;
     let rate = words.rate.as_deref().map(read_rate).transpose();
-    let rate = rate.map_err(|why| Failure::Refused(vec![format!("rate {why}")]))?;
+    let rate = rate.map_err(|why| Failure::refused(format!("rate {why}")))?;
     // The work consists of two runs and, if the form has a recovery goal, the plan.
     let parts = if plan.is_some() { 3 } else { 2 };
     let beside = beside((&simulate, SimulatedOperators::of), other, rate, |number, duration| Watch {

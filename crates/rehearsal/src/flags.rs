@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use comeback_engine::{Kind, Policies, PolicyEntry, SETTINGS, Scope, Setting, SettingError, Unset};
-use comeback_operate::durations;
+use comeback_operate::{Failure, durations};
 use comeback_timelapse::SimulatedTarget;
-
-use crate::failure::Failure;
 
 /// The handler's policy settings as command-line flags, parsed by the handler's own code.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,7 +101,7 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
         // The rest of the text is the command's usage.
         let error = error.to_string();
         let why = error.split("\n\n").next().unwrap_or_default();
-        Failure::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
+        Failure::refused(why.strip_prefix("error: ").unwrap_or(why).trim())
     })
 }
 
@@ -153,10 +151,10 @@ impl PolicyFlags {
 /// Returns the entry in `--policies` that matches the function `target`, or an error if none matches.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
-        Failure::Refused(vec![format!(
+        Failure::refused(format!(
             "--target is {target}, which no entry of --policies matches, so its policy is the stack's; check the \
              name, or omit --target"
-        )])
+        ))
     })
 }
 

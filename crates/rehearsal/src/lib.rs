@@ -26,5 +26,3 @@ pub mod life;
 pub mod plan;
 pub mod schedule;
 pub mod simulate;
-
-pub use failure::Failure;

@@ -10,13 +10,13 @@ use std::time::Duration;
 use clap::Args;
 use comeback_engine::{Policies, Policy, PolicyEntry, SettingError, Settings};
 use comeback_operate::command::command_line;
-use comeback_operate::durations;
 use comeback_operate::numbers::{rate_flag, read_number, read_rate};
+use comeback_operate::{Failure, durations};
 use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
 use serde::Serialize;
 
 use crate::deployed::{self, DeployedSetting};
-use crate::failure::Failure;
+use crate::failure;
 use crate::figure::Table;
 use crate::flags::{self, PolicyFlags, own_command};
 
@@ -125,7 +125,7 @@ pub fn recommended(
     progress: &(impl Fn(usize, usize) + Sync),
 ) -> Result<Recommended, Failure> {
     let goal = arguments.goal();
-    let (policies, ()) = Failure::unless_both(arguments.policies(), goal.check())?;
+    let (policies, ()) = failure::unless_both(arguments.policies(), goal.check())?;
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
     let (all, done) = (Plan::policies(&goal), AtomicUsize::new(0));
@@ -177,8 +177,8 @@ impl Recommended {
 
 fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> Result<Plan, Failure> {
     Plan::of(goal, settings, progress).map_err(|error| match error {
-        PlanError::Refused { settings, goal } => Failure::refused(settings, goal),
-        PlanError::Violated(violation) => Failure::Violated { violation, repeat: repeat(goal, settings) },
+        PlanError::Refused { settings, goal } => failure::refused(settings, goal),
+        PlanError::Violated(violation) => failure::violated(&violation, &repeat(goal, settings)),
     })
 }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use comeback_engine::{BatchEvent, FailedEvent, InvocationRecord, ReasonCode, Record, Timestamp};
+use comeback_operate::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::failure::BadFile;
+use crate::failure::refused;
 
 /// The recorded messages in a file, as text and in parsed form.
 #[derive(Debug)]
@@ -29,9 +30,9 @@ impl<'t> Recorded<'t> {
     /// # Errors
     ///
     /// Fails if the file contains no messages in any of the known formats.
-    pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, BadFile> {
-        let (event, times_assumed) = sqs_event(text, at).map_err(|problem| BadFile::new(path, problem))?;
-        let batch = BatchEvent::read(&event).map_err(|error| BadFile::new(path, error))?;
+    pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, Failure> {
+        let (event, times_assumed) = sqs_event(text, at).map_err(|problem| refused(path, problem))?;
+        let batch = BatchEvent::read(&event).map_err(|error| refused(path, error))?;
         Ok(Self { event, batch, times_assumed })
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use comeback_engine::Policies;
 use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::numbers::grouped;
-use comeback_rehearsal::Failure;
+use comeback_rehearsal::failure;
 use comeback_rehearsal::simulate::SimulateArguments;
 use comeback_rehearsal::simulate::figures::{headline_of_seeds, not_arrived};
 use comeback_timelapse::{FaultCounts, RunError, Scenario, Summary, run};
@@ -42,7 +42,7 @@ pub(super) fn run_seeds(
             .map(|seed| (seed, run(&arguments.scenario(seed, SimulatedOperators::of), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
-            tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);
+            tally.add(&outcome.map_err(|error| failure::of_run(error, &arguments.repeat(seed)))?);
             progress.advance(1);
         }
     }

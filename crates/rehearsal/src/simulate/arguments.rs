@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use comeback_engine::Policies;
 use comeback_operate::command::command_line;
-use comeback_operate::durations;
 use comeback_operate::numbers::read_number;
 use comeback_operate::request::{DEFAULT_WITHIN, read_within};
+use comeback_operate::{Failure, durations};
 use comeback_timelapse::{Fault, Faults, MakeOperators, OperatorTasks, Scenario, SimulatedTarget, Strikes};
 
-use crate::failure::Failure;
+use crate::failure::unless_both;
 use crate::flags::{self, PolicyChanges, PolicyFlags, own_command};
 
 /// The arguments of `comeback simulate`.
@@ -55,7 +55,7 @@ impl SimulateArguments {
                 Err(refused)
             }
         };
-        let ((policies, other), ()) = Failure::unless_both(both, scenario.check())?;
+        let ((policies, other), ()) = unless_both(both, scenario.check())?;
         Ok((scenario, policies, other))
     }
 

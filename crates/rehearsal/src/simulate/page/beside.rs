@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use comeback_operate::Failure;
 use comeback_timelapse::{Watcher, run};
 
 use crate::chart::{BLUE, ORANGE};
-use crate::failure::Failure;
+use crate::failure;
 use crate::figure::{Chart, SIZE, Table, WIDE};
 use crate::flags::PolicyFlags;
 use crate::simulate::arguments::{OperatorsOf, SimulateArguments};
@@ -47,7 +48,7 @@ pub fn beside<W: Watcher>(
 ) -> Result<Beside, Failure> {
     let (scenario, policies, _) = arguments.checked(operators)?;
     let targets = scenario.target_functions();
-    let other_policies = other.policies(&targets).map_err(|refused| Failure::refused(refused, Vec::new()))?;
+    let other_policies = other.policies(&targets).map_err(|refused| failure::refused(refused, Vec::new()))?;
     let is_same = policies.stack().settings() == other_policies.stack().settings()
         && policies.entries().is_empty()
         && other_policies.entries().is_empty();
@@ -57,7 +58,7 @@ pub fn beside<W: Watcher>(
     let mut sides = Vec::new();
     for (name, colour, flags, policies) in [own].into_iter().chain(other) {
         let summary = run(&scenario, &policies, &mut watch(sides.len(), scenario.duration))
-            .map_err(|error| Failure::of_run(error, arguments.repeat(scenario.seed)))?;
+            .map_err(|error| failure::of_run(error, &arguments.repeat(scenario.seed)))?;
         sides.push(Side::of((name.to_owned(), colour), flags.clone(), policies, summary));
     }
     let recoveries = recovery::of_sides(&sides);
