@@ -6,7 +6,7 @@ use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 pub(crate) const ATTACH_EXAMPLES: &str = "\
@@ -32,16 +32,15 @@ pub(crate) struct AttachArguments {
     /// Take the function over from another deployment
     #[arg(long = "move")]
     may_move: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), CommandFailure> {
-    let AttachArguments { functions, dry_run, may_move, list, .. } = arguments;
-    if *list {
+pub(crate) async fn attach(arguments: AttachArguments, session: Session) -> Result<(), CommandFailure> {
+    let AttachArguments { functions, dry_run, may_move, list } = arguments;
+    if list {
         return terminal::answer(&attachments(&session.operator()).await?, &session);
     }
-    change(functions, Route::Attach { may_move: *may_move }, *dry_run, &session).await
+    let attach = RouteFailures { functions, route: Route::Attach { may_move } };
+    terminal::change(attach, Some(dry_run), &session).await
 }
 
 pub(crate) const DETACH_EXAMPLES: &str = "\
@@ -62,21 +61,10 @@ pub(crate) struct DetachArguments {
     /// attached
     #[arg(long)]
     now: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Result<(), CommandFailure> {
-    let DetachArguments { functions, dry_run, now, .. } = arguments;
-    change(functions, Route::Detach { at_once: *now }, *dry_run, &session).await
-}
-
-async fn change(
-    functions: &[FunctionName],
-    route: Route,
-    dry_run: bool,
-    session: &Session,
-) -> Result<(), CommandFailure> {
-    let change = RouteFailures { functions: functions.to_vec(), route };
-    terminal::change(change, Some(dry_run), session).await
+pub(crate) async fn detach(arguments: DetachArguments, session: Session) -> Result<(), CommandFailure> {
+    let DetachArguments { functions, dry_run, now } = arguments;
+    let detach = RouteFailures { functions, route: Route::Detach { at_once: now } };
+    terminal::change(detach, Some(dry_run), &session).await
 }

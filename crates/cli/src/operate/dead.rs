@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::failure::CommandFailure;
 use crate::operate::dead::filter::FilterFlags;
-use crate::operate::session::{Common, Session, run_in_session, without_yes};
+use crate::operate::session::{OnDeployment, Session, without_yes};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -35,37 +35,37 @@ pub(crate) struct DeadArguments {
 enum DeadCommand {
     /// Count dead-letters by reason, function and error, or list them
     #[command(after_help = LIST_EXAMPLES, mut_args(without_yes))]
-    List(Box<ListArguments>),
+    List(Box<OnDeployment<ListArguments>>),
     /// Show one dead-letter in full, with its payload
     #[command(after_help = SHOW_EXAMPLES, mut_args(without_yes))]
-    Show(ShowArguments),
+    Show(OnDeployment<ShowArguments>),
     /// Send dead-letters back to the retry queue, where their events start over
     ///
     /// Deletes each dead-letter only once SQS has accepted its copy. If the command is killed, a few dead-letters may
     /// exist in both queues, with the same key. Run it again to continue.
     #[command(after_help = REDRIVE_EXAMPLES)]
-    Redrive(Box<RedriveArguments>),
+    Redrive(Box<OnDeployment<RedriveArguments>>),
     /// Write dead-letters to a file and delete them
     ///
     /// Deletes each dead-letter only once it is in the file on disk. `comeback dead import` restores the dead-letters
     /// from the file.
     #[command(after_help = DISCARD_EXAMPLES)]
-    Discard(Box<DiscardArguments>),
+    Discard(Box<OnDeployment<DiscardArguments>>),
     /// Restore dead-letters from a file that `dead discard` wrote
     ///
     /// Puts them back into the dead-letter queue; redrive them from there. FILE.done records what was imported, so
     /// running the command again imports only the rest.
     #[command(after_help = IMPORT_EXAMPLES)]
-    Import(ImportArguments),
+    Import(OnDeployment<ImportArguments>),
 }
 
-pub(crate) fn run(arguments: &DeadArguments) -> Result<(), CommandFailure> {
-    match &arguments.command {
-        DeadCommand::List(it) => run_in_session(&it.common, |session| it.run(session)),
-        DeadCommand::Show(it) => run_in_session(&it.common, |session| it.run(session)),
-        DeadCommand::Redrive(it) => run_in_session(&it.common, |session| it.run(session)),
-        DeadCommand::Discard(it) => run_in_session(&it.common, |session| it.run(session)),
-        DeadCommand::Import(it) => run_in_session(&it.common, |session| it.run(session)),
+pub(crate) fn run(arguments: DeadArguments) -> Result<(), CommandFailure> {
+    match arguments.command {
+        DeadCommand::List(it) => it.run(ListArguments::run),
+        DeadCommand::Show(it) => it.run(ShowArguments::run),
+        DeadCommand::Redrive(it) => it.run(RedriveArguments::run),
+        DeadCommand::Discard(it) => it.run(DiscardArguments::run),
+        DeadCommand::Import(it) => it.run(ImportArguments::run),
     }
 }
 
@@ -85,12 +85,10 @@ struct ListArguments {
     limit: u32,
     #[command(flatten)]
     filter: FilterFlags,
-    #[command(flatten)]
-    common: Common,
 }
 
 impl ListArguments {
-    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
+    async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let filter = self.filter.filter();
         let one_by_one = self.each || !filter.takes_everything();
         let most = if one_by_one { self.limit as usize } else { 0 };
@@ -108,12 +106,10 @@ struct ShowArguments {
     /// The event's key, or the id of the SQS message
     #[arg(value_name = "KEY")]
     key: String,
-    #[command(flatten)]
-    common: Common,
 }
 
 impl ShowArguments {
-    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
+    async fn run(self, session: Session) -> Result<(), CommandFailure> {
         terminal::answer(&show(&session.operator(), &self.key).await?, &session)
     }
 }
@@ -147,15 +143,13 @@ struct RedriveArguments {
     dry_run: bool,
     #[command(flatten)]
     filter: FilterFlags,
-    #[command(flatten)]
-    common: Common,
 }
 
 impl RedriveArguments {
-    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
+    async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
-        let (retarget, pace) = (self.retarget.clone(), self.rate);
         let payload = self.payload_file.as_deref().map(new_payload).transpose()?;
+        let (retarget, pace) = (self.retarget, self.rate);
         let redrive = Redrive { chosen, retarget, payload, pace, limit: self.limit };
         terminal::change(redrive, Some(self.dry_run), &session).await
     }
@@ -193,15 +187,12 @@ struct DiscardArguments {
     dry_run: bool,
     #[command(flatten)]
     filter: FilterFlags,
-    #[command(flatten)]
-    common: Common,
 }
 
 impl DiscardArguments {
-    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
+    async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
-        let (export, pace) = (self.export.clone(), self.rate);
-        let discard = Discard { chosen, export, pace, limit: self.limit };
+        let discard = Discard { chosen, export: self.export, pace: self.rate, limit: self.limit };
         terminal::change(discard, Some(self.dry_run), &session).await
     }
 }
@@ -223,14 +214,12 @@ struct ImportArguments {
     /// Show what would be imported without importing it
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 impl ImportArguments {
-    async fn run(&self, session: Session) -> Result<(), CommandFailure> {
+    async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let copied = if self.file == Path::new("-") { Some(standard_input()?) } else { None };
-        let file = copied.as_ref().map_or_else(|| self.file.clone(), |folder| folder.path().join(INPUT));
+        let file = copied.as_ref().map_or(self.file, |folder| folder.path().join(INPUT));
         let import = Import { file, pace: self.rate };
         terminal::change(import, Some(self.dry_run), &session).await
     }

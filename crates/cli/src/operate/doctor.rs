@@ -7,7 +7,7 @@ use comeback_operate::doctor::doctor;
 use comeback_operate::function::FunctionName;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -41,19 +41,10 @@ pub(crate) struct DoctorArguments {
     /// Send the example function an event that fails once, and follow it until it is retried
     #[arg(long)]
     probe: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result<(), CommandFailure> {
-    let DoctorArguments { functions, only, skip, short, strict, probe, .. } = arguments;
-    let examination = Examination {
-        functions: functions.clone(),
-        only: only.clone(),
-        skip: skip.clone(),
-        is_short: *short,
-        is_strict: *strict,
-        probe: *probe,
-    };
+pub(crate) async fn run(arguments: DoctorArguments, session: Session) -> Result<(), CommandFailure> {
+    let DoctorArguments { functions, only, skip, short, strict, probe } = arguments;
+    let examination = Examination { functions, only, skip, is_short: short, is_strict: strict, probe };
     terminal::answer(&doctor(&session.operator(), &examination).await?, &session)
 }

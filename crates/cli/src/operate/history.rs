@@ -7,7 +7,7 @@ use comeback_operate::activity::recorded;
 use comeback_operate::durations;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -20,10 +20,8 @@ pub(crate) struct HistoryArguments {
     /// Only changes made less than this long ago [default: all changes still in the handler's log]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     since: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &HistoryArguments, session: Session) -> Result<(), CommandFailure> {
+pub(crate) async fn run(arguments: HistoryArguments, session: Session) -> Result<(), CommandFailure> {
     terminal::answer(&recorded(&session.operator(), arguments.since).await?, &session)
 }

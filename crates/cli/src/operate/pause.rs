@@ -12,7 +12,7 @@ use comeback_operate::pauses::listing::pauses;
 use comeback_operate::resume::ResumeRetries;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 pub(crate) const PAUSE_EXAMPLES: &str = "\
@@ -49,17 +49,15 @@ pub(crate) struct PauseArguments {
     /// Spread the retries over this time once the pause ends [default: the time that the pause lasted, up to 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Result<(), CommandFailure> {
-    let PauseArguments { function, until, for_, spread, reason, .. } = arguments;
-    if arguments.list {
-        return terminal::answer(&pauses(&session.operator(), arguments.history).await?, &session);
+pub(crate) async fn pause(arguments: PauseArguments, session: Session) -> Result<(), CommandFailure> {
+    let PauseArguments { function, list, history, until, for_, spread, reason, .. } = arguments;
+    if list {
+        return terminal::answer(&pauses(&session.operator(), history).await?, &session);
     }
     let end = until.map(PauseEnd::At).or(for_.map(PauseEnd::After));
-    let pause = PauseRetries { function: function.clone(), end, spread: *spread, why: reason.clone() };
+    let pause = PauseRetries { function, end, spread, why: reason };
     terminal::change(pause, None, &session).await
 }
 
@@ -81,14 +79,11 @@ pub(crate) struct ResumeArguments {
     /// 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), CommandFailure> {
+pub(crate) async fn resume(arguments: ResumeArguments, session: Session) -> Result<(), CommandFailure> {
     let ResumeArguments { function, spread, .. } = arguments;
-    let resume = ResumeRetries { function: function.clone(), spread: *spread };
-    terminal::change(resume, None, &session).await
+    terminal::change(ResumeRetries { function, spread }, None, &session).await
 }
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use comeback_operate::request::withdraw::WithdrawRequests;
 use comeback_operate::request::{DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal::{self, coloured};
 
 pub(crate) const RETRY_EXAMPLES: &str = "\
@@ -42,15 +42,13 @@ struct Events {
 }
 
 impl Events {
-    fn request(&self, kind: RequestKind, within: Duration, why: Option<&String>) -> RequestEvents {
+    fn request(self, kind: RequestKind, within: Duration, why: Option<String>) -> RequestEvents {
         let Self { function, error, key, .. } = self;
-        let (function, error, keys) = (function.clone(), error.clone(), key.clone());
-        RequestEvents { kind, within, function, error, keys, why: why.cloned() }
+        RequestEvents { kind, within, function, error, keys: key, why }
     }
 
-    async fn withdraw(&self, kind: RequestKind, session: &Session) -> Result<(), CommandFailure> {
-        let function = self.function.clone();
-        terminal::change(WithdrawRequests { function, kind }, None, session).await
+    async fn withdraw(self, kind: RequestKind, session: &Session) -> Result<(), CommandFailure> {
+        terminal::change(WithdrawRequests { function: self.function, kind }, None, session).await
     }
 }
 
@@ -74,19 +72,17 @@ pub(crate) struct RetryArguments {
     /// but no function
     #[arg(long, conflicts_with_all = ["within", "error", "key", "dry_run", "watch", "why"])]
     withdraw: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn retry(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {
-    let RetryArguments { events, within, dry_run, watch, why, withdraw, .. } = arguments;
-    if *withdraw {
+pub(crate) async fn retry(arguments: RetryArguments, session: Session) -> Result<(), CommandFailure> {
+    let RetryArguments { events, within, dry_run, watch, why, withdraw } = arguments;
+    if withdraw {
         return events.withdraw(RequestKind::Retry, &session).await;
     }
     let within = within.unwrap_or(DEFAULT_WITHIN);
-    let retries = events.request(RequestKind::Retry, within, why.as_ref());
-    let requested = terminal::changed(retries, Some(*dry_run), &session).await?;
-    let Some(requested) = requested.filter(|_| *watch) else { return Ok(()) };
+    let retries = events.request(RequestKind::Retry, within, why);
+    let requested = terminal::changed(retries, Some(dry_run), &session).await?;
+    let Some(requested) = requested.filter(|_| watch) else { return Ok(()) };
     if !requested.can_be_followed() {
         return session.say("Nothing to watch: the handler's log does not say which events wait.\n");
     }
@@ -114,26 +110,27 @@ pub(crate) struct CancelArguments {
     /// made with --key but no function
     #[arg(long, conflicts_with_all = ["error", "key", "dry_run", "why"])]
     withdraw: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn cancel(arguments: &CancelArguments, session: Session) -> Result<(), CommandFailure> {
-    let CancelArguments { events, dry_run, why, withdraw, .. } = arguments;
-    if *withdraw {
+pub(crate) async fn cancel(arguments: CancelArguments, session: Session) -> Result<(), CommandFailure> {
+    let CancelArguments { events, dry_run, why, withdraw } = arguments;
+    if withdraw {
         return events.withdraw(RequestKind::Cancel, &session).await;
     }
-    let cancel = events.request(RequestKind::Cancel, Duration::ZERO, why.as_ref());
-    terminal::change(cancel, Some(*dry_run), &session).await
+    let cancel = events.request(RequestKind::Cancel, Duration::ZERO, why);
+    terminal::change(cancel, Some(dry_run), &session).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operate::session::OnDeployment;
 
     #[test]
     fn the_help_names_the_default() {
-        let help = RetryArguments::augment_args(clap::Command::new("retry")).render_help().to_string();
+        let help = OnDeployment::<RetryArguments>::augment_args(clap::Command::new("retry"))
+            .render_help()
+            .to_string();
         let default = comeback_operate::durations::text(DEFAULT_WITHIN);
         assert!(help.contains(&format!("at most 11h [default: {default}]")), "{help}");
     }
@@ -142,7 +139,7 @@ mod tests {
     fn flags_that_make_no_sense_are_refused() {
         let read = |arguments: &[&str]| {
             let all = ["retry", "orders"].iter().chain(arguments);
-            let command = RetryArguments::augment_args(clap::Command::new("retry"));
+            let command = OnDeployment::<RetryArguments>::augment_args(clap::Command::new("retry"));
             command.try_get_matches_from(all).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(read(&["--within", "11h", "--error", "T*"]), Ok(()));

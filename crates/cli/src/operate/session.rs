@@ -125,32 +125,45 @@ impl Session {
     }
 }
 
-pub(crate) fn run_in_session(
-    common: &Common,
-    command: impl AsyncFnOnce(Session) -> Result<(), CommandFailure>,
-) -> Result<(), CommandFailure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut place = None;
-    let result = runtime.block_on(async {
-        let interrupt = Interrupt::default();
-        raise_when_stopped(interrupt.clone());
-        let account = interrupt.or(common.deployment.address().connect()).await?;
-        place = Some(account.place.clone());
-        let session = Session { account, interrupt, common: common.clone() };
-        if !common.json {
-            anstream::eprintln!("{}", session.operator().headline());
+/// The arguments of a command that works on a deployment, with the flags that all such commands accept.
+#[derive(Debug, Args)]
+pub(crate) struct OnDeployment<A: Args> {
+    #[command(flatten)]
+    arguments: A,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl<A: Args> OnDeployment<A> {
+    /// Connects to the account, and runs the command in a session.
+    pub(crate) fn run(
+        self,
+        command: impl AsyncFnOnce(A, Session) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        let Self { arguments, common } = self;
+        let (is_json, mut place) = (common.json, None);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let result = runtime.block_on(async {
+            let interrupt = Interrupt::default();
+            raise_when_stopped(interrupt.clone());
+            let account = interrupt.or(common.deployment.address().connect()).await?;
+            place = Some(account.place.clone());
+            let session = Session { account, interrupt, common };
+            if !is_json {
+                anstream::eprintln!("{}", session.operator().headline());
+            }
+            command(arguments, session).await
+        });
+        // After Ctrl-C during a prompt, a thread still waits for a line of input. The shutdown must not wait for it.
+        runtime.shutdown_background();
+        if let Err(failure) = &result
+            && is_json
+            && !has_printed()
+        {
+            print_object(place.as_ref(), Some(failure), &[])?;
         }
-        command(session).await
-    });
-    // After Ctrl-C during a prompt, a thread still waits for a line of input. The shutdown must not wait for it.
-    runtime.shutdown_background();
-    if let Err(failure) = &result
-        && common.json
-        && !has_printed()
-    {
-        print_object(place.as_ref(), Some(failure), &[])?;
+        result
     }
-    result
 }
 
 /// The first members of the JSON object that a command prints about a deployment.

@@ -8,7 +8,7 @@ use comeback_operate::Answer as _;
 use comeback_operate::status::status;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 /// Time between two refreshes with `--watch`.
@@ -31,11 +31,9 @@ pub(crate) struct StatusArguments {
     /// Also show what arrived, was retried and was dead-lettered in the last 3 and 24 hours
     #[arg(long)]
     history: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result<(), CommandFailure> {
+pub(crate) async fn run(arguments: StatusArguments, session: Session) -> Result<(), CommandFailure> {
     let operator = session.operator();
     let mut before = status(&operator, arguments.history, None).await?;
     if !arguments.watch {

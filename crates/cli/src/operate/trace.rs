@@ -7,7 +7,7 @@ use comeback_operate::durations;
 use comeback_operate::trace::{LinesOf, TraceOptions, trace};
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -27,17 +27,11 @@ pub(crate) struct TraceArguments {
     /// How far back to search
     #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = durations::read)]
     since: Duration,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), CommandFailure> {
-    let TraceArguments { id, logs, since, .. } = arguments;
-    let options = TraceOptions {
-        id: id.clone(),
-        lines: if *logs { LinesOf::All } else { LinesOf::None },
-        since: *since,
-    };
+pub(crate) async fn run(arguments: TraceArguments, session: Session) -> Result<(), CommandFailure> {
+    let TraceArguments { id, logs, since } = arguments;
+    let options = TraceOptions { id, lines: if logs { LinesOf::All } else { LinesOf::None }, since };
     terminal::answer(&trace(&session.operator(), &options).await?, &session)
 }
 

@@ -12,7 +12,7 @@ use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::waiting;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::Session;
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -45,22 +45,20 @@ pub(crate) struct WaitingArguments {
     /// How far back to read the log [default: the longest time that an event can wait]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     since: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Result<(), CommandFailure> {
-    let operator = session.operator();
-    let waiting = waiting(&operator, arguments.listing(operator.now()), arguments.since).await?;
+pub(crate) async fn run(arguments: WaitingArguments, session: Session) -> Result<(), CommandFailure> {
+    let (operator, since) = (session.operator(), arguments.since);
+    let waiting = waiting(&operator, arguments.listing(operator.now()), since).await?;
     terminal::answer(&waiting.report(), &session)
 }
 
 impl WaitingArguments {
-    fn listing(&self, now: Timestamp) -> Listing {
-        let Self { functions, error, key, due_within, .. } = self;
-        let wanted = WaitingFilter { functions: functions.clone(), error: error.clone(), keys: key.clone() };
+    fn listing(self, now: Timestamp) -> Listing {
+        let Self { functions, error, key, due_within, each, limit, .. } = self;
+        let wanted = WaitingFilter { functions, error, keys: key };
         let due = DueRange { from: None, by: due_within.map(|within| now.saturating_add(within)) };
-        Listing { wanted, due, events: self.each.then_some(0..self.limit as usize) }
+        Listing { wanted, due, events: each.then_some(0..limit as usize) }
     }
 }
 

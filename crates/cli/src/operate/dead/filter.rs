@@ -11,7 +11,7 @@ use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 
 /// Command-line flags that describe a [`Filter`].
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
 pub(crate) struct FilterFlags {
     /// Reason for dead-lettering, such as max_age; it is max_receive_count if SQS itself dead-lettered the event
@@ -47,13 +47,13 @@ impl FilterFlags {
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
     }
 
-    pub(crate) fn filter(&self) -> Filter {
-        let Self { reason, target, error, older, newer, retries, key, payload } = self.clone();
+    pub(crate) fn filter(self) -> Filter {
+        let Self { reason, target, error, older, newer, retries, key, payload } = self;
         Filter { reason, target, error, older, newer, retries, key, payload }
     }
 
     /// Returns the filter that the flags describe. Fails unless a filter flag or `--all` is given.
-    pub(crate) fn chosen(&self, all: bool) -> Result<Filter, Failure> {
+    pub(crate) fn chosen(self, all: bool) -> Result<Filter, Failure> {
         let filter = self.filter();
         if !all && filter.takes_everything() {
             let flags = Self::names().join(", ");
