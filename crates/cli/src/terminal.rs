@@ -9,10 +9,10 @@ use comeback_operate::change::{outdated, perform, result_layout};
 use comeback_operate::numbers::grouped;
 use comeback_operate::shown::shown;
 use comeback_operate::{
-    Answer, Block, Change, Fact, Failure, Layout, Moment, Performed, Plan as _, Series, Table, Text, Tone,
-    durations,
+    Answer, Block, Change, Fact, Failure, Layout, Moment, Operator, Performed, Plan as _, Series, Table,
+    Text, Tone, durations,
 };
-use serde_json::json;
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::CommandFailure;
@@ -208,69 +208,85 @@ pub(crate) async fn changed<C: Change>(
     dry_run: Option<bool>,
     session: &Session,
 ) -> Result<Option<C::Done>, CommandFailure> {
-    let mut objects = Vec::new();
-    let result = planned_and_performed(change, dry_run, session, &mut objects).await;
-    if session.common.json && !objects.is_empty() {
-        session.print_text(&objects, result.as_ref().err())?;
-    }
-    result
-}
-
-/// Plans a change, and performs it once it is confirmed. Leaves the JSON of the plan or of the result in `objects`,
-/// even if this function then fails.
-async fn planned_and_performed<C: Change>(
-    change: C,
-    dry_run: Option<bool>,
-    session: &Session,
-    objects: &mut Vec<String>,
-) -> Result<Option<C::Done>, CommandFailure> {
     let operator = session.operator();
     let mut plan = change.plan(&operator).await?;
     loop {
-        *objects = vec![plan.json(), members(dry_run, &Ok(()))];
         draw(&plan.layout(), session)?;
-        let Some(question) = plan.question().filter(|_| dry_run != Some(true)) else {
-            plan.end()?;
-            return Ok(None);
-        };
-        confirm(&question, session).await?;
-        let (performed, recorded) = perform(&change, &operator, &plan).await?;
-        match performed {
-            Performed::Done(done, result) => {
-                *objects = vec![done.json(), members(dry_run, &recorded)];
+        match confirmed_and_performed(&change, &operator, &plan, dry_run, session).await {
+            Ok(Some((Performed::Done(done, result), recorded))) => {
                 draw(&result_layout(&done, &recorded), session)?;
-                result?;
-                return Ok(Some(done));
+                let result = result.map_err(CommandFailure::from);
+                print(&done, dry_run, &recorded, result.as_ref().err(), session)?;
+                return result.map(|()| Some(done));
             }
-            // An operator who agreed in advance, with `--yes`, has not seen the new plan, so the change fails.
-            Performed::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
-            Performed::Outdated(new) => {
+            Ok(Some((Performed::Outdated(new), _))) => {
                 anstream::eprintln!(
                     "note: the plan is out of date, and nothing was changed; this is the new one"
                 );
                 plan = new;
             }
+            only_planned => {
+                let result = only_planned.map(|_| None);
+                print(&plan, dry_run, &Ok(()), result.as_ref().err(), session)?;
+                return result;
+            }
         }
     }
 }
 
-/// The JSON members that the command adds to a plan or a result.
-fn members(dry_run: Option<bool>, recorded: &Result<(), Failure>) -> String {
-    let not_recorded = recorded.as_ref().err();
-    let mut members = json!({"not_recorded": not_recorded.map(|failure| failure.text().to_string())});
-    if let Some(dry_run) = dry_run {
-        members["dry_run"] = dry_run.into();
+/// Performs a plan once it is confirmed. Returns what [`perform`] returns, or `None` if there is nothing to confirm.
+async fn confirmed_and_performed<C: Change>(
+    change: &C,
+    operator: &Operator,
+    plan: &C::Plan,
+    dry_run: Option<bool>,
+    session: &Session,
+) -> Result<Option<(Performed<C>, Result<(), Failure>)>, CommandFailure> {
+    let Some(question) = plan.question().filter(|_| dry_run != Some(true)) else {
+        plan.end()?;
+        return Ok(None);
+    };
+    confirm(&question, session).await?;
+    match perform(change, operator, plan).await? {
+        // An operator who agreed in advance, with `--yes`, has not seen the new plan, so the change fails.
+        (Performed::Outdated(_), _) if !session.can_ask() => Err(outdated().into()),
+        performed => Ok(Some(performed)),
     }
-    members.to_string()
+}
+
+/// Prints the JSON of a plan or of a change's result, if the command prints JSON.
+fn print(
+    report: &impl Answer,
+    dry_run: Option<bool>,
+    recorded: &Result<(), Failure>,
+    failure: Option<&CommandFailure>,
+    session: &Session,
+) -> Result<(), CommandFailure> {
+    if !session.common.json {
+        return Ok(());
+    }
+    let not_recorded = recorded.as_ref().err().map(Failure::text);
+    session.print(&ChangeReport { report, dry_run, not_recorded }, failure)
+}
+
+/// A plan or a result, with the members that the command adds to its JSON.
+#[derive(Serialize)]
+struct ChangeReport<'a, R> {
+    #[serde(flatten)]
+    report: &'a R,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<bool>,
+    not_recorded: Option<Text>,
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
     use std::convert::Infallible;
     use std::time::Duration;
 
     use comeback_operate::{Piece, text};
-    use serde::Serialize;
+    use serde_json::value::RawValue;
 
     use super::*;
     use crate::tables::tests::{HOSTILE, is_obeyed_anywhere};
@@ -288,10 +304,15 @@ pub(crate) mod tests {
 
     #[test]
     fn json_says_that_a_change_is_not_recorded() {
-        assert_eq!(members(None, &Ok(())), r#"{"not_recorded":null}"#);
-        let denied = members(Some(false), &Err(Failure::could_not("denied")));
-        let denied: serde_json::Value = serde_json::from_str(&denied).unwrap();
-        assert_eq!(denied, json!({"dry_run": false, "not_recorded": "denied"}));
+        let payload = RawValue::from_string(r#"{"n":1E400}"#.into()).unwrap();
+        let report = BTreeMap::from([("payload", payload)]);
+        let json = |dry_run, not_recorded: Option<&str>| {
+            let not_recorded = not_recorded.map(Text::from);
+            serde_json::to_string(&ChangeReport { report: &report, dry_run, not_recorded }).unwrap()
+        };
+        assert_eq!(json(None, None), r#"{"payload":{"n":1E400},"not_recorded":null}"#);
+        let denied = r#"{"payload":{"n":1E400},"dry_run":false,"not_recorded":"denied"}"#;
+        assert_eq!(json(Some(false), Some("denied")), denied);
     }
 
     #[derive(Serialize)]

@@ -15,7 +15,7 @@ use comeback_operate::{Account, Address, Failure, Interrupt, Operator, Place, Te
 use serde::Serialize;
 
 use crate::failure::CommandFailure;
-use crate::output::{has_printed, print, print_json_line};
+use crate::output::{has_printed, print_json_line};
 use crate::signals::raise_when_stopped;
 use crate::tables::Progress;
 
@@ -102,15 +102,6 @@ impl Session {
         print_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Like [`print`](Self::print), but the report's members come from `objects`, which are already JSON text.
-    pub(crate) fn print_text(
-        &self,
-        objects: &[String],
-        failure: Option<&CommandFailure>,
-    ) -> Result<(), CommandFailure> {
-        print_object(Some(&self.account.place), failure, objects)
-    }
-
     pub(crate) fn operator(&self) -> Operator {
         Operator {
             account: self.account.clone(),
@@ -160,7 +151,7 @@ impl<A: Args> OnDeployment<A> {
             && is_json
             && !has_printed()
         {
-            print_object(place.as_ref(), Some(failure), &[])?;
+            print_json_line(&Head::of(place.as_ref(), Some(failure)))?;
         }
         result
     }
@@ -182,23 +173,6 @@ impl<'a> Head<'a> {
             error: failure.map(ToString::to_string),
         }
     }
-}
-
-fn print_object(
-    place: Option<&Place>,
-    failure: Option<&CommandFailure>,
-    objects: &[String],
-) -> Result<(), CommandFailure> {
-    let head = serde_json::to_string(&Head::of(place, failure)).expect("BUG: the head is plain JSON");
-    print(&joined(std::iter::once(&head).chain(objects)))
-}
-
-/// Joins JSON objects into one, as text, so that every byte of a payload stays the same.
-fn joined<'o>(objects: impl IntoIterator<Item = &'o String>) -> String {
-    let members = |object: &'o String| object.strip_prefix('{')?.strip_suffix('}');
-    let members = objects.into_iter().map(|object| members(object).expect("BUG: not an object"));
-    let members: Vec<&str> = members.filter(|members| !members.is_empty()).collect();
-    format!("{{{}}}", members.join(","))
 }
 
 /// Asks the operator to confirm a plan, unless `--yes` suffices. Fails if the operator declines or cannot be asked.
@@ -271,16 +245,6 @@ impl Follow for Bars {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_object_has_the_members_of_both() {
-        let joined = |objects: [&str; 2]| super::joined(&objects.map(ToOwned::to_owned));
-        assert_eq!(
-            joined([r#"{"error":null}"#, r#"{"payload":{"n":1E400}}"#]),
-            r#"{"error":null,"payload":{"n":1E400}}"#
-        );
-        assert_eq!(joined([r#"{"error":"why"}"#, "{}"]), r#"{"error":"why"}"#);
-    }
 
     #[test]
     fn only_a_yes_is_a_yes() {
