@@ -53,12 +53,15 @@ pub(super) struct LabResults {
 #[derive(Default)]
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
+/// The results of a finished simulation, or the reason why it failed.
+type LabAnswer = Arc<Result<LabResults, String>>;
+
 /// A running or finished simulation. Dropping this value stops a running simulation.
 struct Simulation {
     asked: (Words, (&'static str, PolicyFlags)),
     seen: Arc<Seen>,
     /// The result, or `None` if the simulation was stopped.
-    answer: Shared<LocalBoxFuture<'static, Option<Arc<Result<LabResults, String>>>>>,
+    answer: Shared<LocalBoxFuture<'static, Option<LabAnswer>>>,
 }
 
 impl Drop for Simulation {
@@ -75,7 +78,7 @@ impl Labs {
         tab: &str,
         words: Words,
         other: (&'static str, PolicyFlags),
-    ) -> (u64, Option<Arc<Result<LabResults, String>>>) {
+    ) -> (u64, Option<LabAnswer>) {
         let simulation = self.of(tab, (words, other));
         let answered = tokio::time::timeout(PATIENCE, simulation.answer.clone()).await;
         (simulation.seen.percent.load(Ordering::Relaxed), answered.ok().flatten())
