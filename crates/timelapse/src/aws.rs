@@ -6,7 +6,6 @@ use rand::Rng;
 use uuid::{Builder, Uuid};
 
 pub(crate) mod agenda;
-pub(crate) mod contract;
 pub(crate) mod mapping;
 pub(crate) mod queue;
 pub(crate) mod target;
@@ -36,3 +35,6 @@ impl fmt::Display for Id {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;

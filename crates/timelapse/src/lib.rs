@@ -72,10 +72,6 @@ mod watch;
 mod world;
 
 pub use aws::agenda::START;
-#[doc(hidden)]
-pub use aws::contract::QueueUnderContract;
-#[doc(hidden)]
-pub use aws::queue::Attributes;
 pub use aws::queue::{Depth, IN_FLIGHT_LIMIT};
 pub use aws::target::{TARGET_ARN, TargetError};
 pub use check::Invariant;

@@ -62,11 +62,11 @@ pub(crate) struct Sent<T> {
 
 /// The attributes that the simulated queue stores with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// The message attribute `Comeback`, a String; `None` if the message has no such attribute.
-    pub comeback: Option<Box<str>>,
+    pub(crate) comeback: Option<Box<str>>,
     /// The system attribute `AWSTraceHeader`; `None` if the message has no such attribute.
-    pub trace_header: Option<Box<str>>,
+    pub(crate) trace_header: Option<Box<str>>,
 }
 
 /// A receipt handle. Each message gets one when it is sent, and a new one at each receive. An older handle can still

@@ -11,10 +11,11 @@ use aws_sdk_sqs::types::{
 };
 use comeback_engine::{BatchEvent, Record, Timestamp};
 use comeback_tests::{MiniStack, PATIENCE, answering_target, eventually, failing_target, scratch};
-use comeback_timelapse::{Attributes, Depth};
+use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use super::Attributes;
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
 /// A queue in MiniStack. Its function and its event source mapping are created when they are first needed.

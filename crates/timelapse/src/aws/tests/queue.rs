@@ -2,9 +2,8 @@
 //!
 //! Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts and message timers.
 
-use comeback_timelapse::{Attributes, Depth};
-
 use super::stand::{Delayed, Difference, Queue, Stand};
+use super::{Attributes, Depth};
 
 const TWELVE_HOURS: u64 = 12 * 3_600;
 

@@ -1,0 +1,103 @@
+//! The implementations against which the contracts are checked. An implementation with an event source mapping is
+//! called a *stand*.
+
+use comeback_engine::Record;
+
+use super::{Attributes, Depth};
+
+/// Error type of the function in `tests/targets/failing_target.py`.
+pub(crate) const ERROR_TYPE: &str = "OrderRefused";
+pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
+
+/// The operations that the contracts use on a retry queue.
+pub(crate) trait Queue {
+    /// Returns true if this implementation of SQS is known to differ from AWS's in this way.
+    fn differs(&self, difference: Difference) -> bool;
+
+    async fn send(&self, body: &str) -> String;
+
+    /// Receives up to ten messages that are visible now.
+    async fn receive(&self) -> Vec<Record>;
+
+    /// Waits until a message is visible, and receives it.
+    async fn next(&self) -> Record;
+
+    /// Sets the visibility timeouts of messages, in seconds, with one batch call. Returns true for each entry that the
+    /// queue accepts.
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
+
+    /// Deletes a message, and returns true if the queue reports success.
+    async fn delete(&self, handle: &str) -> bool;
+
+    /// Number of messages in the queue, visible or not.
+    async fn held(&self) -> usize;
+}
+
+/// A retry queue and its event source mapping, with support for message delays and attributes.
+pub(crate) trait Stand: Queue {
+    /// Sends a message with attributes and a delay, and returns its id, or `None` if the queue refuses it.
+    async fn send_delayed(&self, message: &Delayed) -> Option<String>;
+
+    /// Sends messages in one batch call, and returns the id of each, or `None` if the queue refuses it.
+    async fn send_batch(&self, messages: &[Delayed]) -> Vec<Option<String>>;
+
+    /// Asynchronously invokes a function that fails; its failures go to the queue, without Lambda's own retries.
+    async fn fail(&self, payload: &str);
+
+    fn attributes(&self, receipt_handle: &str) -> Attributes;
+
+    /// The numbers of visible, hidden and delayed messages that the queue reports.
+    async fn depth(&self) -> Depth;
+
+    /// Waits until the mapping passes a batch of this many messages to its function, and returns them.
+    async fn deliver(&self, messages: usize) -> Vec<Record>;
+
+    /// Makes the function report these messages as failed, and waits until the mapping has finished the batch.
+    async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]);
+}
+
+pub(crate) fn all(Depth { visible, in_flight, delayed }: Depth) -> usize {
+    visible + in_flight + delayed
+}
+
+/// A message to send with attributes and a delay in seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Delayed {
+    pub(crate) body: &'static str,
+    pub(crate) delay: u64,
+    pub(crate) attributes: Attributes,
+}
+
+/// Known differences between MiniStack 1.5.33 and AWS, each asserted by the contracts until MiniStack fixes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// MiniStack can hide a message for more than 12 hours, which AWS refuses with `InvalidParameterValue`.
+    HidesOverTwelveHours,
+    /// MiniStack can hide a message that has become visible again.
+    ///
+    /// AWS documents that hiding such a message fails with `MessageNotInflight`, but some users report that it
+    /// succeeds without any effect. The simulations' model returns the error.
+    HidesWhatIsVisible,
+    /// MiniStack can delay a message for more than 15 minutes. AWS refuses such a delay with `InvalidParameterValue`.
+    DelaysOverFifteenMinutes,
+    /// MiniStack loses the system attributes of a message that was sent in a batch.
+    DropsTraceHeadersOfBatches,
+    /// Once a message has been received again, MiniStack refuses its old receipt handle.
+    ///
+    /// On AWS, the old handle can still change the visibility timeout. A deletion with it succeeds, but might not
+    /// delete the message.
+    RefusesOldHandles,
+    /// If a batch response has an unknown or empty id, MiniStack deletes all messages that the response does not name.
+    ///
+    /// AWS keeps the whole batch.
+    DeletesDespiteUnknownIds,
+    /// MiniStack's invocation records lack `version`, `timestamp`, `executedVersion` and the function's qualifier.
+    LeavesOutOfRecords,
+    /// MiniStack's invocation records always report three invocations. AWS reports one if Lambda's retries are off.
+    CountsThreeInvokes,
+    /// MiniStack re-serializes the payload in invocation records. The simulations' model keeps the payload's
+    /// bytes.
+    ///
+    /// AWS documents only that the payload is the event.
+    RewritesPayloads,
+}
