@@ -1,7 +1,6 @@
 //! The policy lab: a form for a retry policy. It shows the results of `comeback simulate` and `comeback plan` while
 //! the operator fills it in.
 
-use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
@@ -13,7 +12,7 @@ use comeback_rehearsal::flags::{PolicyFlags, variable};
 
 use crate::access::token;
 use crate::page::{Fields, Frame, Problem, Visit, ok};
-use crate::rehearsal::{LabResults, Words};
+use crate::rehearsal::{LabAnswer, Words};
 use crate::response::go_to;
 
 /// Fields that are always shown.
@@ -112,7 +111,7 @@ struct LabPage {
     pasted: Option<(String, String)>,
     percent: u64,
     /// The result of the simulation; `None` while it runs.
-    answer: Option<Arc<Result<LabResults, String>>>,
+    answer: Option<LabAnswer>,
 }
 
 pub(super) async fn lab(visit: Visit) -> Result<Response, Problem> {

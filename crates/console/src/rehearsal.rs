@@ -54,7 +54,7 @@ pub(super) struct LabResults {
 pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
 
 /// The results of a finished simulation, or the reason why it failed.
-type LabAnswer = Arc<Result<LabResults, String>>;
+pub(super) type LabAnswer = Arc<Result<LabResults, String>>;
 
 /// A running or finished simulation. Dropping this value stops a running simulation.
 struct Simulation {

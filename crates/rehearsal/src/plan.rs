@@ -12,7 +12,7 @@ use comeback_engine::{Policies, Policy, PolicyEntry, SettingError, Settings};
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::{rate_flag, read_number, read_rate};
 use comeback_operate::{Failure, durations};
-use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
+use comeback_timelapse::{Goal, Plan, TARGET_ARN};
 use serde::Serialize;
 
 use crate::deployed::{self, DeployedSetting};
@@ -90,14 +90,12 @@ impl PlanArguments {
     }
 }
 
-/// Returns the settings that are the same for every policy in a plan.
-fn other_settings(policy: &Policy) -> Settings {
-    Settings {
-        max_age: policy.max_age().as_secs(),
-        max_retries: policy.settings().max_retries,
-        target_functions: vec![TARGET_ARN.into()],
-        ..Settings::default()
-    }
+/// Returns a policy with the settings that are the same for every policy in a plan.
+fn common_policy(policy: &Policy) -> Policy {
+    let Settings { max_age, max_retries, .. } = *policy.settings();
+    let target_functions = vec![TARGET_ARN.into()];
+    let settings = Settings { max_age, max_retries, target_functions, ..Settings::default() };
+    Policy::new(settings).expect("BUG: the given policy allows these settings")
 }
 
 /// A plan: settings ready for a deployment, or the reasons why no policy meets the goal.
@@ -127,12 +125,14 @@ pub fn recommended(
     let goal = arguments.goal();
     let (policies, ()) = failure::unless_both(arguments.policies(), goal.check())?;
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
-    let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
+    let policy = common_policy(entry.map_or(policies.stack(), PolicyEntry::policy));
+    let other = policy.settings();
     let (all, done) = (Plan::policies(&goal), AtomicUsize::new(0));
-    let plan = planned(&goal, &other, &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, all))?;
+    let plan = Plan::of(&goal, &policy, &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, all));
+    let plan = plan.map_err(|error| failure::of_run(error, &repeat(&goal, other)))?;
     Ok(Recommended {
-        pasted: Pasted::of(&plan, &other, entry),
-        limited_by: plan.limits.iter().map(|limit| words::sentence(limit, &plan.goal, &other)).collect(),
+        pasted: Pasted::of(&plan, other, entry),
+        limited_by: plan.limits.iter().map(|limit| words::sentence(limit, &plan.goal, other)).collect(),
         entry: entry.cloned(),
         plan,
     })
@@ -173,13 +173,6 @@ impl Recommended {
         });
         entry.unwrap_or_default() + &settings.unwrap_or_default()
     }
-}
-
-fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> Result<Plan, Failure> {
-    Plan::of(goal, settings, progress).map_err(|error| match error {
-        PlanError::Refused { settings, goal } => failure::refused(settings, goal),
-        PlanError::Violated(violation) => failure::violated(&violation, &repeat(goal, settings)),
-    })
 }
 
 /// A plan's settings, ready to paste into a deployment.

@@ -5,6 +5,7 @@ mod policy_table;
 
 use std::time::Duration;
 
+use comeback_engine::{Policy, Settings};
 use comeback_timelapse::{Goal, Plan};
 
 use policy_table::{DAY, OUTAGES, Outage, POLICIES, failing, quiet, settings};
@@ -43,15 +44,16 @@ fn planned(outage: Outage) -> String {
     let (_, defaults) = POLICIES[0];
     let defaults = settings(defaults, Outage::MAX_AGE);
     let goal = Goal { recover_within: RECOVER_WITHIN, ..outage.goal() };
-    let plan = Plan::of(&goal, &defaults, &|| {}).expect("a plan");
+    let policy = Policy::new(defaults.clone()).expect("a valid policy");
+    let plan = Plan::of(&goal, &policy, &|| {}).expect("a plan");
     let cheapest = plan.cheapest.expect("a policy that meets the goal");
-    let policy = comeback_engine::Settings {
+    let recommended = Settings {
         base_backoff: cheapest.base_backoff,
         max_backoff: cheapest.max_backoff,
         jitter: cheapest.jitter.parse().expect("a jitter"),
         ..defaults
     };
-    let minutes = policy.max_backoff as f64 / 60.0;
-    let name = format!("`plan`: {} s to {minutes} min, {}", policy.base_backoff, cheapest.jitter);
-    outage.row(&name, &policy)
+    let minutes = recommended.max_backoff as f64 / 60.0;
+    let name = format!("`plan`: {} s to {minutes} min, {}", recommended.base_backoff, cheapest.jitter);
+    outage.row(&name, &recommended)
 }

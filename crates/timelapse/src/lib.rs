@@ -84,7 +84,7 @@ pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
 pub use live::{Defect, Live, LiveFunction, Surroundings};
 pub use operators::{MakeOperators, OperatedDeployment, OperatorTasks, Operators};
-pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, PlanError, REHEARSED};
+pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, REHEARSED};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};
 pub use schedule::in_flight::{InFlight, Moves};

@@ -7,13 +7,11 @@ mod goal;
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Policy, SettingError, Settings};
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Policy, Settings};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::scenario::ScenarioError;
 use crate::simulation::RunError;
-use crate::watch::Violation;
 use goal::grid;
 
 pub use candidate::Candidate;
@@ -61,36 +59,17 @@ pub enum LimitedBy {
     Waits,
 }
 
-/// Reasons why planning failed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PlanError {
-    /// Some settings or parts of the goal were invalid.
-    #[error("{}", texts(.settings, .goal))]
-    Refused {
-        /// Errors for the invalid settings.
-        settings: Vec<SettingError>,
-        /// Errors for the invalid parts of the goal. Each error names its part as the command line does.
-        goal: Vec<ScenarioError>,
-    },
-    /// A policy's run broke an invariant.
-    #[error(transparent)]
-    Violated(Box<Violation>),
-}
-
 impl Plan {
     /// Rehearses every policy in the grid on all cores, and calls `progress` after each. The grid varies
-    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`; the other settings come from `settings`. The plan is the same on any
+    /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`; the other settings come from `policy`. The plan is the same on any
     /// number of cores.
     ///
     /// # Errors
     ///
-    /// Fails if a setting or a part of the goal is out of range, or if a run breaks an invariant.
-    pub fn of(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> Result<Self, PlanError> {
-        let in_settings = Policy::new(settings.clone()).err().unwrap_or_default();
-        let in_goal = goal.check().err().unwrap_or_default();
-        if !(in_settings.is_empty() && in_goal.is_empty()) {
-            return Err(PlanError::Refused { settings: in_settings, goal: in_goal });
-        }
+    /// Fails if a part of the goal is out of range, or if a run breaks an invariant. An error for a part of the goal
+    /// names it as the command line does.
+    pub fn of(goal: &Goal, policy: &Policy, progress: &(impl Fn() + Sync)) -> Result<Self, RunError> {
+        goal.check().map_err(RunError::Refused)?;
         let rehearse = |settings: &Settings| {
             let candidate = Candidate::rehearse(goal, settings, REHEARSED);
             progress();
@@ -98,11 +77,8 @@ impl Plan {
         };
         // All results are collected first, so that the reported violation does not depend on which run ends first.
         let candidates: Vec<Result<Candidate, RunError>> =
-            grid(goal, settings).par_iter().map(rehearse).collect();
-        let candidates = candidates.into_iter().collect::<Result<_, _>>().map_err(|error| match error {
-            RunError::Violated(violation) => PlanError::Violated(violation),
-            error => panic!("BUG: a plan's scenario was refused: {error}"),
-        })?;
+            grid(goal, policy.settings()).par_iter().map(rehearse).collect();
+        let candidates = candidates.into_iter().collect::<Result<_, _>>()?;
         Ok(Self::chosen(goal.clone(), candidates))
     }
 
@@ -127,11 +103,6 @@ impl Plan {
             grid,
         }
     }
-}
-
-fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
-    let all = settings.iter().map(ToString::to_string).chain(goal.iter().map(ToString::to_string));
-    all.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the policies for [`Plan::unbeaten`]. If several have equal figures, returns only the one with the shortest
