@@ -9,7 +9,7 @@ use comeback_operate::aws::simulated::{
 };
 use comeback_timelapse::{
     EventNumber, Fault, Faults, Invariant, MakeOperators, PolicyChange, RunError, START, Scenario,
-    SimulatedTarget, Strikes, Summary, TARGET_ARN, TargetError, Trace, Watcher, run, run_changing,
+    SimulatedTarget, Strikes, Summary, TARGET_ARN, TargetError, Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
@@ -262,6 +262,8 @@ fn policy_changes_break_no_invariant() {
             };
             Policies::from_variables(value).expect("valid policies")
         };
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let change = |at, salt| PolicyChange { at, policies: policies(entry(salt)) };
         let duration = 8 * HOUR;
         let scenario = Scenario {
             seed,
@@ -274,12 +276,10 @@ fn policy_changes_break_no_invariant() {
             faults: if seed % 4 == 0 { Faults::storm(seed, duration) } else { Faults::chaos(seed, duration) },
             operators: Some(operators(seed, duration, &made)),
             targets: targets.to_vec(),
+            changes: vec![change(minutes(20 + seed % 60), 8), change(minutes(100 + seed % 200), 64)],
             ..Scenario::default()
         };
-        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-        let change = |at, salt| PolicyChange { at, policies: policies(entry(salt)) };
-        let changes = [change(minutes(20 + seed % 60), 8), change(minutes(100 + seed % 200), 64)];
-        if let Err(error) = run_changing(&scenario, &policies(entry(1)), &changes, &mut ()) {
+        if let Err(error) = run(&scenario, &policies(entry(1)), &mut ()) {
             panic!("seed {seed}: {error}");
         }
     });

@@ -89,6 +89,6 @@ pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};
 pub use schedule::in_flight::{InFlight, Moves};
 pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
-pub use simulation::{RunError, run, run_changing};
+pub use simulation::{RunError, run};
 pub use targets::SimulatedTarget;
 pub use watch::{Trace, Violation, Watcher};

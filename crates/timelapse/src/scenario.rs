@@ -1,4 +1,4 @@
-//! The scenario for a run: everything that determines the run, except the policies.
+//! The scenario for a run: everything that determines the run, except the policies at its start.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -24,8 +24,8 @@ const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// Largest payload, in bytes: SQS's limit of 1 MiB, minus 2 KiB for the rest of the invocation record.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// Everything that determines a run, except the policies. The default is the scenario of `comeback simulate`: a 24-hour
-/// run with 1,000 events. Their target is down for the first 3 hours.
+/// Everything that determines a run, except the policies at its start. The default is the scenario of
+/// `comeback simulate`: a 24-hour run with 1,000 events. Their target is down for the first 3 hours.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Seed for all random numbers.
@@ -72,6 +72,8 @@ pub struct Scenario {
     pub faults: Faults,
     /// Operators who act during the run; with `None`, the handler does not read the pauses parameter.
     pub operators: Option<MakeOperators>,
+    /// Changes to the policies during the run, in the order in which they take effect.
+    pub changes: Vec<PolicyChange>,
 }
 
 impl Default for Scenario {
@@ -97,6 +99,7 @@ impl Default for Scenario {
             in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
             operators: None,
+            changes: Vec::new(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::aws::mapping::kept;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::Summary;
-use crate::scenario::{PolicyChange, Scenario, ScenarioError};
+use crate::scenario::{Scenario, ScenarioError};
 use crate::watch::{Trace, Violation, Watcher, elapsed};
 use crate::world::batch::{Batch, Death};
 use crate::world::{Occurrence, World};
@@ -56,25 +56,11 @@ pub enum RunError {
 /// Fails if a setting of the scenario is out of range, if the run breaks an invariant, or if faults produce too many
 /// copies or retries of events.
 pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
-    run_changing(scenario, policies, &[], watcher)
-}
-
-/// Simulates a scenario as [`run`] does, with policy changes that take effect in the given order.
-///
-/// # Errors
-///
-/// Fails in the same cases as [`run`].
-pub fn run_changing(
-    scenario: &Scenario,
-    policies: &Policies,
-    changes: &[PolicyChange],
-    watcher: &mut dyn Watcher,
-) -> Result<Summary, RunError> {
     scenario.check().map_err(RunError::Refused)?;
-    simulate(scenario, policies, changes, watcher).map_err(|error| {
+    simulate(scenario, policies, watcher).map_err(|error| {
         let RunError::Violated(mut violation) = error else { return error };
         let mut trace = Trace::recording(violation.event);
-        let again = simulate(scenario, policies, changes, &mut trace);
+        let again = simulate(scenario, policies, &mut trace);
         assert!(again.is_err(), "BUG: the same seed did not give the same run");
         (violation.history, violation.trace) = trace.recorded();
         RunError::Violated(violation)
@@ -85,10 +71,9 @@ pub fn run_changing(
 fn simulate(
     scenario: &Scenario,
     policies: &Policies,
-    changes: &[PolicyChange],
     watcher: &mut dyn Watcher,
 ) -> Result<Summary, RunError> {
-    let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies, changes)));
+    let account = Rc::new(SimulatedAccount::new(World::new(scenario, policies)));
     let mut operators = scenario.operators.as_ref().map(|make| make.of(account.clone()));
     let mut occurrences = 0u64;
     let violated = |broken, at| RunError::Violated(Box::new(Violation::new(broken, scenario.seed, at)));

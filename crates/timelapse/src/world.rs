@@ -27,7 +27,7 @@ use crate::faults::fault::Fault;
 use crate::faults::mix::seeded;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
-use crate::scenario::{PolicyChange, Scenario};
+use crate::scenario::Scenario;
 use crate::watch::Watcher;
 use batch::{Batch, CurrentBatch, Death, Environments, Polled};
 use operated::Operated;
@@ -83,15 +83,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies) -> Self {
         let policy = policies.stack();
         // Each purpose has its own generator, so that an extra draw for one purpose does not change the draws for
         // another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
-        let oracle = Oracle::new(scenario, policies, changes);
-        let can_change =
-            scenario.operators.is_some() || !changes.is_empty() || scenario.faults.iter().next().is_some();
+        let oracle = Oracle::new(scenario, policies);
+        let can_change = scenario.operators.is_some()
+            || !scenario.changes.is_empty()
+            || scenario.faults.iter().next().is_some();
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
@@ -102,7 +103,7 @@ impl World {
             mapping: Mapping::new(START),
             target: Target::new(scenario, seeds.random()),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
-            environments: Environments::new(policies, changes, scenario, oracle.environment_made()),
+            environments: Environments::new(policies, scenario, oracle.environment_made()),
             oracle,
             log: LogCheck::new(can_change),
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),

@@ -23,7 +23,7 @@ use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
 use crate::event::EventNumber;
 use crate::faults::fault::Room;
-use crate::scenario::{PolicyChange, Scenario};
+use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
 /// An operator's command reads the policies at most this long before it uses them.
@@ -85,17 +85,17 @@ struct CheckedMessage {
 }
 
 impl Oracle {
-    pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
+    pub(crate) fn new(scenario: &Scenario, policies: &Policies) -> Self {
         let targets: Vec<String> = scenario.targets.iter().map(SimulatedTarget::arn).collect();
         let of_each = |policies| targets.iter().map(|arn| policy_of(policies, arn).clone()).collect();
-        let all = once(policies).chain(changes.iter().map(|change| &change.policies));
+        let all = once(policies).chain(scenario.changes.iter().map(|change| &change.policies));
         Self {
             ledger: Ledger::new(scenario.events),
             histories: MessageHistories::default(),
             policies: all.map(of_each).collect(),
             targets,
             scenario: scenario.clone(),
-            changes: changes.iter().map(|change| START.saturating_add(change.at)).collect(),
+            changes: scenario.changes.iter().map(|change| START.saturating_add(change.at)).collect(),
             in_flight: most_in_flight(policies.stack(), scenario),
             between_reads: between_reads(policies.stack().settings().maximum_concurrency),
             written: Written::default(),

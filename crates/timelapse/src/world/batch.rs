@@ -12,7 +12,7 @@ use crate::check::history::Carried;
 use crate::check::pauses::Reads;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
-use crate::scenario::{PolicyChange, Scenario};
+use crate::scenario::Scenario;
 
 /// Time after which Lambda ends an idle handler environment: an assumption, like `LIFE`, because AWS documents neither.
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
@@ -124,17 +124,13 @@ pub(crate) struct Environments {
 }
 
 impl Environments {
-    pub(super) fn new(
-        policies: &Policies,
-        changes: &[PolicyChange],
-        scenario: &Scenario,
-        reads: Reads,
-    ) -> Self {
+    pub(super) fn new(policies: &Policies, scenario: &Scenario, reads: Reads) -> Self {
         let new = |(from, policies): (Timestamp, &Policies)| {
             let handler = Environment::new(Arc::new(policies.clone()));
             (from, if scenario.operators.is_some() { handler.reading_pauses() } else { handler })
         };
-        let changes = changes.iter().map(|change| (START.saturating_add(change.at), &change.policies));
+        let changes = scenario.changes.iter();
+        let changes = changes.map(|change| (START.saturating_add(change.at), &change.policies));
         let new = once((START, policies)).chain(changes).map(new).collect();
         Self { idle: Vec::new(), new, reads }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback_engine::Policies;
 use comeback_timelapse::{
-    EventNumber, PolicyChange, Scenario, SimulatedTarget, Summary, TargetError, Watcher, run, run_changing,
+    EventNumber, PolicyChange, Scenario, SimulatedTarget, Summary, TargetError, Watcher, run,
 };
 
 use super::{HOUR, MINUTE};
@@ -55,8 +55,8 @@ fn single_functions_entry_equals_the_stacks_policy() {
 fn shorter_age_dead_letters_waiting_events() {
     let long = read(&[]);
     let short = read(&[("POLICIES", "export-eu MAX_AGE=2h")]);
-    let changes = [PolicyChange { at: 4 * HOUR, policies: short }];
-    let summary = run_changing(&two_functions(), &long, &changes, &mut ()).unwrap();
+    let changes = vec![PolicyChange { at: 4 * HOUR, policies: short }];
+    let summary = run(&Scenario { changes, ..two_functions() }, &long, &mut ()).unwrap();
     assert_eq!(reasons(&summary), [vec![], vec!["max_age"]]);
     let unchanged = run(&two_functions(), &long, &mut ()).unwrap();
     assert_eq!(reasons(&unchanged), [vec![], vec![]] as [Vec<&str>; 2]);
@@ -77,10 +77,10 @@ fn shorter_age_leaves_a_last_retry() {
         let backoff = [("BACKOFFS", "11h"), ("JITTER", "none"), ("HIDE_UP_TO", "0")];
         read(&[&[("MAX_AGE", max_age)], &backoff[..]].concat())
     };
-    let scenario = Scenario { events: 20, arrival_spread: Duration::ZERO, ..two_functions() };
-    let changes = [PolicyChange { at: HOUR, policies: policies("2h") }];
+    let changes = vec![PolicyChange { at: HOUR, policies: policies("2h") }];
+    let scenario = Scenario { events: 20, arrival_spread: Duration::ZERO, changes, ..two_functions() };
     let mut retries = Retries::default();
-    let summary = run_changing(&scenario, &policies("14d"), &changes, &mut retries).unwrap();
+    let summary = run(&scenario, &policies("14d"), &mut retries).unwrap();
     assert_eq!(reasons(&summary), [["max_age"], ["max_age"]]);
     let last = 119 * MINUTE;
     let in_time = |at: &Duration| (last - MINUTE / 10..last + MINUTE / 10).contains(at);

@@ -44,7 +44,7 @@ impl Fixture {
             Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
         let mut oracle =
-            Oracle::new(&Scenario { events: 1, operators, ..Scenario::default() }, &policy.into(), &[]);
+            Oracle::new(&Scenario { events: 1, operators, ..Scenario::default() }, &policy.into());
         oracle.arrived(EVENT, START);
         let entry = oracle.sent(id(1), EVENT, START);
         oracle.invocation_ended(EVENT, false, START);
