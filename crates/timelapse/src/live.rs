@@ -14,10 +14,11 @@ use futures_util::FutureExt;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use slab::Slab;
+use uuid::Uuid;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
-use crate::aws::Id;
 use crate::aws::agenda::Agenda;
+use crate::aws::draw_id;
 use crate::aws::mapping::kept;
 use crate::aws::target::{FailedInvocation, FailureRecords, TargetError};
 use crate::world::batch::{IDLE, LIFE};
@@ -119,7 +120,7 @@ enum Occurrence {
 #[derive(Debug)]
 struct Invocation {
     function: usize,
-    request_id: Id,
+    request_id: Uuid,
     payload: String,
     started: Timestamp,
     ends: Ending,
@@ -207,7 +208,7 @@ impl Live {
     /// Adds an asynchronous invocation that Lambda accepted from another caller under this request id. Does nothing if
     /// the function is not in the deployment, or if the id is not a UUID.
     pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
-        if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
+        if let (Some(function), Ok(request_id)) = (self.position(function_arn), Uuid::parse_str(request_id)) {
             self.start(function, payload, request_id);
         }
     }
@@ -251,7 +252,7 @@ impl Live {
         let function = &mut self.functions[position];
         let payload = (function.is.payload)(function.arrived);
         function.arrived += 1;
-        let request_id = Id::draw(&mut self.ids);
+        let request_id = draw_id(&mut self.ids);
         self.start(position, payload, request_id);
         self.plan_arrival(position);
     }
@@ -263,7 +264,7 @@ impl Live {
         self.plan(gap, Occurrence::Arrival(function));
     }
 
-    fn start(&mut self, position: usize, payload: String, request_id: Id) {
+    fn start(&mut self, position: usize, payload: String, request_id: Uuid) {
         let function = &mut self.functions[position];
         let (ends, run_time) = match function.is.defect {
             Some(Defect::Down(error)) => (Ending::Failed(error), function.is.run_time),
@@ -390,7 +391,7 @@ impl<S: Surroundings> Service for Calls<'_, S> {
             let cause = format!("ResourceNotFoundException: Function not found: {function_arn}");
             return Err(InvokeFailure::NotFound(cause));
         };
-        let request_id = Id::draw(&mut self.live.ids);
+        let request_id = draw_id(&mut self.live.ids);
         self.live.start(function, payload, request_id);
         Ok(Some(request_id.to_string()))
     }
@@ -417,7 +418,7 @@ impl<S: Surroundings> Service for Calls<'_, S> {
 }
 
 fn function_log(
-    request_id: Id,
+    request_id: Uuid,
     started: Timestamp,
     ended: Timestamp,
     ends: Ending,

@@ -11,8 +11,8 @@ use comeback_engine::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::aws::Id;
 use crate::aws::agenda::START;
+use crate::aws::draw_id;
 use crate::aws::queue::{LONGEST_DELAY, blank};
 use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, TARGET_ARN};
 use crate::event::EventNumber;
@@ -207,7 +207,7 @@ impl Chain {
         let mut retries = Vec::new();
         loop {
             let failed_at = now;
-            let (message_id, request_id) = (Id::draw(&mut rng).to_string(), Id::draw(&mut rng));
+            let (message_id, request_id) = (draw_id(&mut rng).to_string(), draw_id(&mut rng));
             let failed = FailedInvocation { request_id, payload: &payload, error: DOWN };
             let mut record = Record {
                 message_id,

@@ -12,8 +12,8 @@ use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, Policies, Policy, RESERVE, Re
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::aws::Id;
 use crate::aws::agenda::{Agenda, START};
+use crate::aws::draw_id;
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
 use crate::aws::target::{Target, TargetError};
@@ -242,7 +242,7 @@ impl World {
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
         let written = body.contains(r#""timestamp":"#).then_some(self.now);
         self.tallies.calls.add_carrying(ApiCall::SendMessage, body.len());
-        let id = Id::draw(&mut self.message_ids);
+        let id = draw_id(&mut self.message_ids);
         let entry = self.oracle.sent(id, attempt.event, self.now);
         let error = body.contains(error.error_type).then_some(error.error_type);
         let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked, error } };

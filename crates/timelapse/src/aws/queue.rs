@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Record, Timestamp};
 use slab::Slab;
+use uuid::Uuid;
 
-use super::Id;
 use super::agenda::Agenda;
+use super::write_id;
 
 /// Maximum number of messages in flight in a standard queue. The number is approximate, according to AWS. Source: SQS
 /// quotas, "In-flight messages per queue (standard queue)".
@@ -50,7 +51,7 @@ pub(crate) enum Removal {
 
 #[derive(Debug)]
 pub(crate) struct Sent<T> {
-    pub(crate) id: Id,
+    pub(crate) id: Uuid,
     pub(crate) body: String,
     /// `DelaySeconds`: time until the message can be received, in whole seconds.
     pub(crate) delay: Duration,
@@ -122,7 +123,7 @@ enum State {
 
 #[derive(Debug)]
 pub(crate) struct QueuedMessage<T> {
-    id: Id,
+    id: Uuid,
     pub(crate) body: String,
     pub(crate) attributes: Option<Box<Attributes>>,
     pub(crate) carried: T,
@@ -446,7 +447,7 @@ impl<T> QueuedMessage<T> {
 
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();
-        self.id.write(&mut record.message_id);
+        write_id(self.id, &mut record.message_id);
         record.receipt_handle.clear();
         write!(record.receipt_handle, "{receipt}").expect("BUG: writing to a String");
         record.body.clear();

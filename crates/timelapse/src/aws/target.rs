@@ -7,34 +7,25 @@ use comeback_engine::Timestamp;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use slab::Slab;
+use uuid::Uuid;
 
-use super::Id;
 use super::agenda::START;
+use super::{draw_id, write_id};
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
 /// ARN of the target function in a run whose scenario names none; the run's allow-list must include it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
-pub(crate) const DOWN: TargetError = TargetError {
-    error_type: "TargetDown",
-    error_message: "a dependency is not reachable",
-    retry_after: None,
-};
-const TIMED_OUT: TargetError =
-    TargetError { error_type: "Sandbox.Timedout", error_message: "Task timed out", retry_after: None };
-const OVERLOADED: TargetError = TargetError {
-    error_type: "TargetOverloaded",
-    error_message: "it has no capacity left",
-    retry_after: None,
-};
-pub(crate) const FLAKY: TargetError =
-    TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
+pub(crate) const DOWN: TargetError = TargetError::new("TargetDown", "a dependency is not reachable");
+const TIMED_OUT: TargetError = TargetError::new("Sandbox.Timedout", "Task timed out");
+const OVERLOADED: TargetError = TargetError::new("TargetOverloaded", "it has no capacity left");
+pub(crate) const FLAKY: TargetError = TargetError::new("TargetFlaky", "it failed by chance");
 
 #[derive(Debug)]
 struct Invocation<T> {
     carried: T,
-    request_id: Id,
+    request_id: Uuid,
     payload: String,
     error: Option<TargetError>,
     function: usize,
@@ -100,7 +91,7 @@ impl<T> Target<T> {
         if let (Some(error), Some(_)) = (&mut error, retry_after) {
             (error.error_type, error.retry_after) = ("RetryAfter", retry_after);
         }
-        let request_id = Id::draw(&mut self.ids);
+        let request_id = draw_id(&mut self.ids);
         let key = self.invocations.insert(Invocation { carried, request_id, payload, error, function });
         (key, hang.unwrap_or(run_time))
     }
@@ -162,9 +153,16 @@ pub struct TargetError {
     pub retry_after: Option<Duration>,
 }
 
+impl TargetError {
+    /// Creates an error that requests no wait.
+    pub const fn new(error_type: &'static str, error_message: &'static str) -> Self {
+        Self { error_type, error_message, retry_after: None }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedInvocation<'p> {
-    pub(crate) request_id: Id,
+    pub(crate) request_id: Uuid,
     pub(crate) payload: &'p str,
     pub(crate) error: TargetError,
 }
@@ -192,7 +190,7 @@ impl FailureRecords {
         text.push_str(r#"{"version":"1.0","timestamp":""#);
         self.write_time(now, &mut text);
         text.push_str(r#"","requestContext":{"requestId":""#);
-        request_id.write(&mut text);
+        write_id(request_id, &mut text);
         for part in [
             r#"","functionArn":""#,
             &self.function_arn,
@@ -214,7 +212,7 @@ impl FailureRecords {
     }
 
     /// Writes the invocation record of an event that reached its maximum age before Lambda could run the function.
-    pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
+    pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Uuid, payload: &str) -> String {
         let mut time = String::new();
         self.write_time(now, &mut time);
         let arn = &self.function_arn;
@@ -243,12 +241,11 @@ mod tests {
     use super::*;
 
     const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-    const DOWN: TargetError =
-        TargetError { error_type: "TargetDown", error_message: "the target is down", retry_after: None };
+    const DOWN: TargetError = TargetError::new("TargetDown", "the target is down");
 
     #[test]
     fn a_record_is_written_as_lambda_writes_it() {
-        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let request_id = draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let now = Timestamp::from_millis(1_789_400_814_145);
         let another = "another record".to_owned();
         let failed = FailedInvocation { request_id, payload: r#"{"n": 1.0}"#, error: DOWN };
@@ -260,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_record_of_an_event_that_did_not_run_has_no_answer() {
-        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let request_id = draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let record = FailureRecords::of(ORDERS).write_aged(Timestamp::from_secs(1), request_id, "7");
         let read = InvocationRecord::read(&record).unwrap();
         assert_eq!(read.timestamp, Some(Timestamp::from_secs(1)));
@@ -272,7 +269,7 @@ mod tests {
 
     #[test]
     fn requested_wait_precedes_the_message() {
-        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let request_id = draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let error =
             TargetError { error_type: "RetryAfter", retry_after: Some(Duration::from_secs(900)), ..DOWN };
         let failed = FailedInvocation { request_id, payload: "7", error };

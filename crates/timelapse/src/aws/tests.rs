@@ -12,8 +12,8 @@ use futures_util::FutureExt;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use super::Id;
 use super::agenda::{Agenda, START};
+use super::draw_id;
 use super::mapping::kept;
 use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
 use super::target::{FailedInvocation, FailureRecords, TARGET_ARN, TargetError};
@@ -61,7 +61,7 @@ impl Model {
 
     fn post(&self, body: String, delay: u64, attributes: Attributes) -> Option<String> {
         let State { now, agenda, queue, ids, .. } = &mut *self.tick();
-        let (id, attributes) = (Id::draw(ids), Some(Box::new(attributes)));
+        let (id, attributes) = (draw_id(ids), Some(Box::new(attributes)));
         let sent = Sent { id, body, delay: Duration::from_secs(delay), attributes, carried: () };
         queue.send(*now, END, agenda, sent).ok().map(|_| id.to_string())
     }
@@ -138,10 +138,10 @@ impl Stand for Model {
     }
 
     async fn fail(&self, payload: &str) {
-        let error = TargetError { error_type: ERROR_TYPE, error_message: ERROR_MESSAGE, retry_after: None };
+        let error = TargetError::new(ERROR_TYPE, ERROR_MESSAGE);
         let body = {
             let State { now, ids, records, .. } = &mut *self.0.borrow_mut();
-            records.write(*now, FailedInvocation { request_id: Id::draw(ids), payload, error }, String::new())
+            records.write(*now, FailedInvocation { request_id: draw_id(ids), payload, error }, String::new())
         };
         self.send(&body).await;
     }

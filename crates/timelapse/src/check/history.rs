@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 use slab::Slab;
+use uuid::Uuid;
 
 use super::pauses::Boundaries;
-use crate::aws::Id;
 use crate::aws::agenda::START;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
@@ -70,7 +70,7 @@ impl Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     key: usize,
-    pub(super) id: Id,
+    pub(super) id: Uuid,
 }
 
 /// The checks' data about a message, which the simulated queue stores with it.
@@ -82,7 +82,7 @@ pub(crate) struct Carried {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageHistory {
-    pub(super) id: Id,
+    pub(super) id: Uuid,
     /// Earliest time for a re-invocation, given the visibility timeouts that handlers have set.
     pub(super) not_before: Timestamp,
     pub(super) settled: bool,
@@ -101,7 +101,7 @@ pub(super) struct MessageHistory {
 }
 
 impl MessageHistory {
-    pub(super) fn new(id: Id, now: Timestamp) -> Self {
+    pub(super) fn new(id: Uuid, now: Timestamp) -> Self {
         Self {
             id,
             not_before: now,
@@ -116,7 +116,7 @@ impl MessageHistory {
         }
     }
 
-    pub(super) fn of_copy(self, id: Id, now: Timestamp) -> Self {
+    pub(super) fn of_copy(self, id: Uuid, now: Timestamp) -> Self {
         Self { id, settled: false, seen: now, ..self }
     }
 
@@ -168,7 +168,7 @@ pub(super) struct MessageHistories {
     histories: Slab<MessageHistory>,
     /// Messages that may be settled again because of a fault. An entry outlives its message, because a handler may
     /// still be working on it.
-    excused: HashMap<Id, Excused>,
+    excused: HashMap<Uuid, Excused>,
 }
 
 #[derive(Debug, Default)]
@@ -222,6 +222,7 @@ mod tests {
     use rand::rngs::Xoshiro256PlusPlus;
 
     use super::*;
+    use crate::aws::draw_id;
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_secs(1_000 + seconds)
@@ -230,7 +231,7 @@ mod tests {
     fn one() -> (MessageHistories, Entry) {
         let mut histories = MessageHistories::default();
         let entry =
-            histories.open(MessageHistory::new(Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
+            histories.open(MessageHistory::new(draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
         (histories, entry)
     }
 

@@ -177,8 +177,8 @@ mod tests {
     use rand::rngs::Xoshiro256PlusPlus;
 
     use super::*;
-    use crate::aws::Id;
     use crate::aws::agenda::START;
+    use crate::aws::draw_id;
     use crate::aws::queue::blank;
     use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, TARGET_ARN};
     use crate::rehearsal::rehearse;
@@ -186,7 +186,7 @@ mod tests {
     const EVENT: EventNumber = EventNumber(0);
 
     fn record() -> Record {
-        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let request_id = draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let failed = FailedInvocation { request_id, payload: "7", error: DOWN };
         let body = FailureRecords::of(TARGET_ARN).write(START, failed, String::new());
         Record { body, receive_count: 1, ..blank(START) }

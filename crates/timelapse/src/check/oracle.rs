@@ -6,6 +6,7 @@ use std::iter::once;
 use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Policies, Policy, ReasonCode, Record, Timestamp};
+use uuid::Uuid;
 
 use super::Broken;
 use super::handling::{After, Handling, SeenMessage};
@@ -18,7 +19,6 @@ use super::ledger::Ledger;
 use super::lookup::policy_of;
 use super::parameter::Waits;
 use super::pauses::{KnownPauses, Reads, Written, between_reads};
-use crate::aws::Id;
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
 use crate::event::EventNumber;
@@ -128,7 +128,7 @@ impl Oracle {
         self.check(checked);
     }
 
-    pub(crate) fn sent(&mut self, id: Id, event: EventNumber, now: Timestamp) -> Entry {
+    pub(crate) fn sent(&mut self, id: Uuid, event: EventNumber, now: Timestamp) -> Entry {
         self.ledger.carry(event).first_failure.get_or_insert(now);
         self.histories.open(MessageHistory::new(id, now))
     }
@@ -284,8 +284,7 @@ impl Oracle {
 
     pub(crate) fn hop_reported(&mut self, position: usize, delay: Duration, due: Timestamp) {
         let handling = self.handling(position);
-        let checked = hops_end_in_time(handling.event(), handling.now.saturating_add(delay), due);
-        self.check(checked);
+        self.check(hops_end_in_time(handling.event(), handling.now.saturating_add(delay), due));
     }
 
     /// Checks that a message is hidden, and has been neither re-invoked nor moved. The handler's log contains the
@@ -311,8 +310,7 @@ impl Oracle {
                 // The handler may have hidden the message to prepare a call, and crashed before the call.
                 let handling = self.handling(position);
                 let latest = handling.now.saturating_add(handling.longest_of_original(hidden_for));
-                let checked = longest_wait(&handling, hidden_for, latest);
-                self.check(checked);
+                self.check(longest_wait(&handling, hidden_for, latest));
             }
         }
         self.batch.take().expect("BUG: a batch ended that never began").start.reads

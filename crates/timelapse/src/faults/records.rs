@@ -97,12 +97,12 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::aws::Id;
     use crate::aws::agenda::START;
+    use crate::aws::draw_id;
     use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, TARGET_ARN};
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
-        let failed = FailedInvocation { request_id: Id::draw(rng), payload, error: DOWN };
+        let failed = FailedInvocation { request_id: draw_id(rng), payload, error: DOWN };
         FailureRecords::of(TARGET_ARN).write(START, failed, String::new())
     }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 
 use crate::scenario::Scenario;
 
@@ -98,12 +98,9 @@ fn chunks(bytes: usize) -> u64 {
 /// count is 0.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
         let is_shown = |call: &ApiCall| *call != ApiCall::ReadPauses || self.of(*call) > 0;
-        for call in ApiCall::ALL.into_iter().filter(is_shown) {
-            map.serialize_entry(call.name(), &self.of(call))?;
-        }
-        map.end()
+        let shown = ApiCall::ALL.into_iter().filter(is_shown);
+        serializer.collect_map(shown.map(|call| (call.name(), self.of(call))))
     }
 }
 

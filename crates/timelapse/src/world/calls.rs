@@ -12,7 +12,7 @@ use rand::RngExt;
 use super::World;
 use super::batch::CurrentBatch;
 use crate::account::{Answers, Invoked, Service};
-use crate::aws::Id;
+use crate::aws::draw_id;
 use crate::aws::queue::{Attributes, Sent};
 use crate::check::history::Carried;
 use crate::event::EventNumber;
@@ -209,7 +209,7 @@ impl World {
         let origin = self.current_batch().messages[position].carried.origin;
         let trace_header = copy.record.trace_header.as_deref().map(Into::into);
         let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
-        let id = Id::draw(&mut self.copy_ids);
+        let id = draw_id(&mut self.copy_ids);
         let entry = self.oracle.moved(position, copy.delay, id, self.now);
         if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
             self.oracle.attribute_lost(entry, self.now);

@@ -30,11 +30,7 @@ struct Player {
 const PLAYERS: [Player; 4] = [
     Player {
         name: Sample::ORDERS,
-        defect: Defect::Down(TargetError {
-            error_type: "ConnectTimeout",
-            error_message: "payments.internal:443 does not answer",
-            retry_after: None,
-        }),
+        defect: Defect::Down(TargetError::new("ConnectTimeout", "payments.internal:443 does not answer")),
         words: "down",
         broken_for: HOUR,
         events_per_hour: 120.0,
@@ -62,14 +58,7 @@ const PLAYERS: [Player; 4] = [
     },
     Player {
         name: "emails",
-        defect: Defect::Bug(
-            NO_RECIPIENT,
-            TargetError {
-                error_type: "ValidationError",
-                error_message: "'to' must be a string",
-                retry_after: None,
-            },
-        ),
+        defect: Defect::Bug(NO_RECIPIENT, TargetError::new("ValidationError", "'to' must be a string")),
         words: "has a bug",
         broken_for: RUNS_SINCE,
         events_per_hour: 100.0,

@@ -4,6 +4,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::*;
+use crate::aws::draw_id;
 
 const DAY: u64 = 86_400;
 
@@ -35,7 +36,7 @@ impl Fixture {
 
     fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<ReceiptHandle, String> {
         let (id, body, delay) =
-            (Id::draw(&mut self.ids), format!("body {carried}"), Duration::from_secs(secs));
+            (draw_id(&mut self.ids), format!("body {carried}"), Duration::from_secs(secs));
         let message = Sent { id, body, delay, attributes: None, carried };
         self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message)
     }

@@ -7,9 +7,9 @@ use comeback_engine::{DeadLetter, ReasonCode, Timestamp};
 use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use super::{CheckedMessage, Oracle};
-use crate::aws::Id;
 use crate::check::handling::{After, Handling, LONGEST_AFTER_UNANSWERED};
 use crate::check::history::{Attempt, Entry, MessageHistory};
 use crate::check::invariants::{
@@ -39,12 +39,10 @@ impl Oracle {
         let handling = self.handling(position);
         let CheckedMessage { entry, after, .. } = *self.message(position);
         if let Some(after) = after {
-            let checked = hidden_within(&handling, hidden_for, &handling.after_call(after, hidden_for));
-            self.check(checked);
+            self.check(hidden_within(&handling, hidden_for, &handling.after_call(after, hidden_for)));
         } else if !handling.may_be_kept(hidden_for) {
             let not_before = handling.not_before(hidden_for);
-            let checked = longest_wait(&handling, hidden_for, handling.latest_due());
-            self.check(checked);
+            self.check(longest_wait(&handling, hidden_for, handling.latest_due()));
             self.histories.change(entry, |history| history.not_before = history.not_before.max(not_before));
         }
     }
@@ -68,8 +66,7 @@ impl Oracle {
 
     pub(crate) fn reinvokes(&mut self, position: usize, function_arn: &str, payload: &str) {
         self.write_payload(position);
-        let checked = self.reinvocation(position, function_arn, payload);
-        self.check(checked);
+        self.check(self.reinvocation(position, function_arn, payload));
         self.mark_after(position, After::Failure);
     }
 
@@ -136,8 +133,7 @@ impl Oracle {
         let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
         let reason =
             reason.and_then(|reason| ReasonCode::ALL.into_iter().find(|it| it.name() == reason.value));
-        let checked = self.dead_letter(position, reason, &dead_letter.body, original);
-        self.check(checked);
+        self.check(self.dead_letter(position, reason, &dead_letter.body, original));
         self.mark(position, |copy| copy.reason = reason);
         self.mark_after(position, After::Failure);
     }
@@ -180,8 +176,7 @@ impl Oracle {
 
     /// Checks a request to move a message; `altered` is true if the copy's body differs from the original's.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
-        let checked = self.move_of(position, delay, altered);
-        self.check(checked);
+        self.check(self.move_of(position, delay, altered));
     }
 
     fn move_of(&self, position: usize, delay: Duration, altered: bool) -> Result<(), Broken> {
@@ -197,7 +192,7 @@ impl Oracle {
         Ok(())
     }
 
-    pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Id, now: Timestamp) -> Entry {
+    pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Uuid, now: Timestamp) -> Entry {
         let CheckedMessage { entry, seen, after, .. } = *self.message(position);
         let event = seen.origin.attempt.event;
         let handling = self.handling(position);

@@ -8,6 +8,7 @@ use super::super::Invariant;
 use super::super::history::Origin;
 use super::*;
 use crate::TARGET_ARN;
+use crate::aws::draw_id;
 use crate::faults::records::UNLISTED_ARN;
 use crate::operators::MakeOperators;
 
@@ -20,8 +21,8 @@ fn at(seconds: u64) -> Timestamp {
     START.saturating_add(Duration::from_secs(seconds))
 }
 
-fn id(number: u64) -> Id {
-    Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(number))
+fn id(number: u64) -> Uuid {
+    draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(number))
 }
 
 /// An event whose first invocation has failed, and a handler that has received the event's message.
