@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Arg;
-use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_rehearsal::failure;
 use comeback_rehearsal::flags::recorded_arn;
 use comeback_rehearsal::simulate::figures::headline;
@@ -56,7 +55,7 @@ pub(crate) fn in_its_part(arg: Arg) -> Arg {
 }
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
-    let (scenario, policies, other) = arguments.checked(SimulatedOperators::of)?;
+    let (scenario, policies, other) = arguments.checked()?;
     let arns: Vec<String> = scenario.targets.iter().map(|target| recorded_arn(&target.name)).collect();
     warn_of_unmatched(&policies, &arns, "of the run; name its functions with --target");
     if let Some(seeds) = arguments.faults.seeds {

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use comeback_operate::Failure;
-use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::read_rate;
 use comeback_rehearsal::flags::{self, PolicyFlags};
@@ -121,12 +120,7 @@ fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<
     let rate = rate.map_err(|why| Failure::refused(format!("rate {why}")))?;
     // The work consists of two runs and, if the form has a recovery goal, the plan.
     let parts = if plan.is_some() { 3 } else { 2 };
-    let beside = beside((&simulate, SimulatedOperators::of), other, rate, |number, duration| Watch {
-        seen,
-        number,
-        parts,
-        duration,
-    })?;
+    let beside = beside(&simulate, other, rate, |number, duration| Watch { seen, number, parts, duration })?;
     let recommended = plan.map(|plan| {
         recommended(&plan, &|done, all| {
             seen.is_at(((parts - 1) as f64 + done as f64 / all as f64) / parts as f64)

@@ -5,6 +5,6 @@ pub mod figures;
 mod page;
 mod warnings;
 
-pub use arguments::{FaultFlags, OperatorsOf, SimulateArguments, SimulationFlags};
+pub use arguments::{FaultFlags, SimulateArguments, SimulationFlags};
 pub use page::{Beside, Lives, Runs, Tile, beside, page};
 pub use warnings::warnings;

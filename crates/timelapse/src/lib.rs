@@ -83,7 +83,7 @@ pub use faults::records::UNLISTED_ARN;
 pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
 pub use live::{Defect, Live, LiveFunction, Surroundings};
-pub use operators::{MakeOperators, OperatedDeployment, OperatorTasks, Operators};
+pub use operators::{MakeOperators, OperatedDeployment, Operators};
 pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, REHEARSED};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};

@@ -9,11 +9,9 @@ use comeback_engine::{Policies, Timestamp};
 
 use crate::aws::queue::Depth;
 
-/// The simulated operators in one run. They first act at the run's start.
-pub trait Operators {
-    /// Acts at the current virtual time, and returns the time of the next call; `None` if the operators are done.
-    fn act(&mut self) -> Option<Timestamp>;
-}
+/// The simulated operators in one run. A call makes them act at the current virtual time, and returns the time of the
+/// next call; `None` if they are done. The first call is at the run's start.
+pub type Operators = Box<dyn FnMut() -> Option<Timestamp>>;
 
 /// The parts of a run's deployment that operators can read and change.
 pub trait OperatedDeployment {
@@ -45,18 +43,13 @@ pub trait OperatedDeployment {
     fn command_failed(&self, what: String);
 }
 
-/// Tasks for a run's operators, as set by the arguments of `comeback simulate`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OperatorTasks {
-    /// The time of `comeback retry`, counted from the run's start, and the value of its `--within`. `None` if the
-    /// operators do not run it.
-    pub retry_now: Option<(Duration, Duration)>,
-    /// Seed for the operators' random commands, and the length of the run. `None` if the operators run no random
-    /// commands.
-    pub chaos: Option<(u64, Duration)>,
+impl fmt::Debug for dyn OperatedDeployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatedDeployment").finish_non_exhaustive()
+    }
 }
 
-type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync;
+type Make = dyn Fn(Rc<dyn OperatedDeployment>) -> Operators + Send + Sync;
 
 /// Creates the operators for each run of a [`Scenario`](crate::Scenario). Under the same policies, the operators must
 /// act in the same way.
@@ -65,14 +58,12 @@ pub struct MakeOperators(Arc<Make>);
 
 impl MakeOperators {
     /// Wraps a function that creates the operators for one run.
-    pub fn new(
-        make: impl Fn(Rc<dyn OperatedDeployment>) -> Box<dyn Operators> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(make: impl Fn(Rc<dyn OperatedDeployment>) -> Operators + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))
     }
 
     /// Creates the operators for one run.
-    pub fn of(&self, deployment: Rc<dyn OperatedDeployment>) -> Box<dyn Operators> {
+    pub fn of(&self, deployment: Rc<dyn OperatedDeployment>) -> Operators {
         (self.0)(deployment)
     }
 }

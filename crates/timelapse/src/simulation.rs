@@ -85,7 +85,7 @@ fn simulate(
             handle(&account, batch, watcher);
         }
         let acting = operators.as_mut().filter(|_| occurrence == Occurrence::OperatorsAct);
-        let acted = acting.map(|operators| operators.act());
+        let acted = acting.map(|operators| operators());
         let world = &mut *account.service.borrow_mut();
         match acted {
             Some(Some(again)) => world.operators_act_at(again),

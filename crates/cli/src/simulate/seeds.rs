@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use comeback_engine::Policies;
-use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::numbers::grouped;
 use comeback_rehearsal::failure;
 use comeback_rehearsal::simulate::SimulateArguments;
@@ -39,7 +38,7 @@ pub(super) fn run_seeds(
             .collect::<Vec<u64>>();
         let outcomes: Vec<(u64, Result<Summary, RunError>)> = together
             .into_par_iter()
-            .map(|seed| (seed, run(&arguments.scenario(seed, SimulatedOperators::of), policies, &mut ())))
+            .map(|seed| (seed, run(&arguments.scenario(seed), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
             tally.add(&outcome.map_err(|error| failure::of_run(error, &arguments.repeat(seed)))?);

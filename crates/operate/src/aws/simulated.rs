@@ -41,7 +41,7 @@ pub use demo::{Demo, DemoFunction};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
 pub use metrics::Metrics;
-pub use operators::{Circumstances, Made, Selection, SimulatedChange, SimulatedCommand, SimulatedOperators};
+pub use operators::{Circumstances, Selection, SimulatedChange, SimulatedCommand, SimulatedOperators};
 pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};

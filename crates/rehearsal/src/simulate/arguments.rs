@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use comeback_engine::Policies;
+use comeback_operate::aws::simulated::SimulatedOperators;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::read_number;
 use comeback_operate::request::{DEFAULT_WITHIN, read_within};
 use comeback_operate::{Failure, durations};
-use comeback_timelapse::{Fault, Faults, MakeOperators, OperatorTasks, Scenario, SimulatedTarget, Strikes};
+use comeback_timelapse::{Fault, Faults, Scenario, SimulatedTarget, Strikes};
 
 use crate::failure::unless_both;
 use crate::flags::{self, PolicyChanges, PolicyFlags, own_command};
@@ -31,16 +32,13 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// A function that creates the operators for a run's tasks, or returns `None` if there are no tasks.
-pub type OperatorsOf = fn(&OperatorTasks) -> Option<MakeOperators>;
-
 /// A checked scenario, its policies and, with `--vs`, the flags and policies to compare with.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
     /// Returns the scenario and the policies to simulate, or a failure that lists every mistake in the arguments.
-    pub fn checked(&self, operators: OperatorsOf) -> Result<Checked, Failure> {
-        let scenario = self.scenario(self.simulation.scenario().seed, operators);
+    pub fn checked(&self) -> Result<Checked, Failure> {
+        let scenario = self.scenario(self.simulation.scenario().seed);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
         let targets = scenario.target_functions();
         let own = self.policy.policies(&targets);
@@ -60,11 +58,10 @@ impl SimulateArguments {
     }
 
     /// Builds the scenario with the seed `seed`, including faults and operators.
-    pub fn scenario(&self, seed: u64, operators: OperatorsOf) -> Scenario {
+    pub fn scenario(&self, seed: u64) -> Scenario {
         let scenario = self.faults.scenario(&self.simulation.scenario(), seed);
         let chaos = self.faults.chaos.map(|_| (seed, scenario.duration));
-        let tasks = OperatorTasks { retry_now: self.simulation.retry_now(), chaos };
-        Scenario { operators: operators(&tasks), ..scenario }
+        Scenario { operators: SimulatedOperators::of(self.simulation.retry_now(), chaos), ..scenario }
     }
 
     /// Returns the command that runs the simulation again with the seed `seed`. It also writes the report again, if

@@ -1,14 +1,12 @@
 //! Simulated runs in which operators request immediate retries.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Settings, Timestamp, What};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Settings, What};
 use comeback_timelapse::{
-    EventNumber, Fault, Faults, MakeOperators, OperatedDeployment, Operators, START, Scenario, Strikes,
-    TargetError, Watcher,
+    EventNumber, Fault, Faults, MakeOperators, START, Scenario, Strikes, TargetError, Watcher,
 };
 use rayon::prelude::*;
 
@@ -174,26 +172,20 @@ fn garbled_requests_and_requests_in_a_pause_lose_nothing() {
     assert!(early(paused) < 1_000);
 }
 
-struct LateReader {
-    run: Rc<dyn OperatedDeployment>,
-    read: Arc<Mutex<Vec<usize>>>,
-}
-
-impl Operators for LateReader {
-    fn act(&mut self) -> Option<Timestamp> {
-        let now = self.run.now().since(START);
-        if now >= hours(4) {
-            self.read.lock().expect("no panic").push(self.run.take_log().len());
-        }
-        [hours(4), hours(6)].into_iter().find(|next| *next > now).map(|next| START.saturating_add(next))
-    }
-}
-
 #[test]
 fn a_run_keeps_no_log_lines_that_nobody_reads() {
-    let read = Arc::default();
-    let made = Arc::clone(&read);
-    let operators = MakeOperators::new(move |run| Box::new(LateReader { run, read: Arc::clone(&made) }));
+    let read = Arc::new(Mutex::new(Vec::new()));
+    let counts = Arc::clone(&read);
+    let operators = MakeOperators::new(move |run| {
+        let counts = Arc::clone(&counts);
+        Box::new(move || {
+            let now = run.now().since(START);
+            if now >= hours(4) {
+                counts.lock().expect("no panic").push(run.take_log().len());
+            }
+            [hours(4), hours(6)].into_iter().find(|next| *next > now).map(|next| START.saturating_add(next))
+        })
+    });
     let scenario = Scenario { operators: Some(operators), failure_rate: 0.5, ..outage() };
     watched(&scenario, long_waits(), &mut Receives::default());
     let read = read.lock().expect("no panic");

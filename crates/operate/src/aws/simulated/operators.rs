@@ -6,15 +6,16 @@ mod at_work;
 mod command;
 mod deployed;
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use comeback_engine::RequestKind;
-use comeback_timelapse::{MakeOperators, OperatorTasks};
+use comeback_timelapse::MakeOperators;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use at_work::AtWork;
-pub use at_work::{Circumstances, Made};
+pub use at_work::Circumstances;
 pub use command::{Selection, SimulatedChange, SimulatedCommand};
 
 /// Simulated operators, and the commands that they run on all functions during a simulated run.
@@ -24,15 +25,22 @@ pub struct SimulatedOperators {
     pub circumstances: Circumstances,
     /// The commands that the operators run.
     pub commands: Vec<SimulatedCommand>,
-    /// Counts of what the commands did.
-    pub made: Made,
+    /// Receives the kind of each change that a command makes, such as `retry --withdraw`, and the number of messages
+    /// that the change recalls.
+    pub made: Option<mpsc::Sender<(String, u64)>>,
 }
 
 impl SimulatedOperators {
-    /// Returns a function that creates the operators for these tasks, or `None` if there is no command to run.
-    pub fn of(tasks: &OperatorTasks) -> Option<MakeOperators> {
-        let mut all = tasks.chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
-        let retry = tasks.retry_now.map(|(at, within)| SimulatedCommand {
+    /// Returns a function that creates the operators for a simulation, or `None` if there is no command to run.
+    ///
+    /// `retry_now` is the time of `comeback retry`, counted from the run's start, and the value of its `--within`.
+    /// `chaos` is the seed for random commands, and the length of the run.
+    pub fn of(
+        retry_now: Option<(Duration, Duration)>,
+        chaos: Option<(u64, Duration)>,
+    ) -> Option<MakeOperators> {
+        let mut all = chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
+        let retry = retry_now.map(|(at, within)| SimulatedCommand {
             at,
             change: SimulatedChange::Retry(within, Selection::All),
             killed_after: None,
@@ -72,13 +80,14 @@ impl SimulatedOperators {
             let calls = rng.random_range(0..60);
             SimulatedCommand { at, change, killed_after: rng.random_bool(0.25).then_some(calls) }
         };
-        Self { circumstances, commands: changes.into_iter().map(command).collect(), made: Made::default() }
+        Self { circumstances, commands: changes.into_iter().map(command).collect(), made: None }
     }
 
     /// Returns a function that creates the operators at the start of each run.
     pub fn make(self) -> MakeOperators {
         MakeOperators::new(move |run| {
-            Box::new(AtWork::new(self.circumstances, &self.commands, self.made.clone(), run))
+            let mut at_work = AtWork::new(self.circumstances, &self.commands, self.made.clone(), run);
+            Box::new(move || at_work.act())
         })
     }
 }

@@ -1,7 +1,6 @@
 //! A simulated standard SQS queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,16 +34,7 @@ pub struct Queue {
     sent: u64,
     receives: u64,
     /// The simulated run that keeps the messages; `None` if this queue keeps the messages itself.
-    pub(super) run: Option<OfRun>,
-}
-
-#[derive(Clone)]
-pub(super) struct OfRun(pub(super) Rc<dyn OperatedDeployment>);
-
-impl fmt::Debug for OfRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OfRun").finish_non_exhaustive()
-    }
+    pub(super) run: Option<Rc<dyn OperatedDeployment>>,
 }
 
 /// A message in a queue.
@@ -221,7 +211,7 @@ impl Queue {
         handle: &str,
         timeout: Duration,
     ) -> Result<(), EntryFailure> {
-        if let Some(OfRun(run)) = &self.run {
+        if let Some(run) = &self.run {
             return run.recall(handle, timeout).map_err(|error| {
                 let (code, text) = error.split_once(": ").unwrap_or(("", &error));
                 entry(EntryFailureKind::Refused, code, text)
@@ -269,7 +259,7 @@ impl Queue {
     /// The numbers of visible, in-flight and delayed messages in the queue.
     pub fn depth(&mut self, now: Timestamp) -> Depth {
         let count = |count: usize| count as u64;
-        if let Some(OfRun(run)) = &self.run {
+        if let Some(run) = &self.run {
             let comeback_timelapse::Depth { visible, in_flight, delayed } = run.depth();
             let [visible, in_flight, delayed] = [visible, in_flight, delayed].map(count);
             return Depth { visible, in_flight, delayed };

@@ -9,7 +9,7 @@ use crate::chart::{BLUE, ORANGE};
 use crate::failure;
 use crate::figure::{Chart, SIZE, Table, WIDE};
 use crate::flags::PolicyFlags;
-use crate::simulate::arguments::{OperatorsOf, SimulateArguments};
+use crate::simulate::arguments::SimulateArguments;
 use crate::simulate::figures::headline;
 use crate::simulate::page::runs::Side;
 use crate::simulate::page::{Tile, depth, recovery, retries, tables};
@@ -41,12 +41,12 @@ pub struct Beside {
 /// about waiting events. If it is `None`, the rate comes from the scenario. `watch` is called with each run's number (0
 /// or 1) and virtual duration, and returns the run's watcher.
 pub fn beside<W: Watcher>(
-    (arguments, operators): (&SimulateArguments, OperatorsOf),
+    arguments: &SimulateArguments,
     (name, other): (&str, &PolicyFlags),
     rate: Option<f64>,
     mut watch: impl FnMut(usize, Duration) -> W,
 ) -> Result<Beside, Failure> {
-    let (scenario, policies, _) = arguments.checked(operators)?;
+    let (scenario, policies, _) = arguments.checked()?;
     let targets = scenario.target_functions();
     let other_policies = other.policies(&targets).map_err(|refused| failure::refused(refused, Vec::new()))?;
     let is_same = policies.stack().settings() == other_policies.stack().settings()

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use comeback_engine::{LogLine, Policies, Timestamp};
-use comeback_timelapse::{OperatedDeployment, Operators, START};
+use comeback_timelapse::{OperatedDeployment, START};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt, SeedableRng};
@@ -34,23 +34,6 @@ pub struct Circumstances {
     pub clock_error: Duration,
 }
 
-/// Counts of the changes that commands made, by kind. All clones share the counts.
-#[derive(Clone, Debug, Default)]
-pub struct Made(Arc<Mutex<BTreeMap<String, u64>>>);
-
-impl Made {
-    /// The number of changes of this kind, such as `retry --withdraw`. For `recalled`, the number of recalled messages.
-    pub fn count(&self, what: &str) -> u64 {
-        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        made.get(what).copied().unwrap_or_default()
-    }
-
-    fn add(&self, what: &str, count: u64) {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *made.entry(what.to_owned()).or_default() += count;
-    }
-}
-
 pub(super) struct AtWork {
     run: Rc<dyn OperatedDeployment>,
     aws: SimulatedAws,
@@ -61,7 +44,7 @@ pub(super) struct AtWork {
     /// The version of the pauses parameter that the simulated run last received.
     written: i64,
     commands: Vec<Working>,
-    made: Made,
+    made: Option<mpsc::Sender<(String, u64)>>,
 }
 
 /// A command that has not ended.
@@ -87,7 +70,7 @@ impl AtWork {
     pub(super) fn new(
         circumstances: Circumstances,
         commands: &[SimulatedCommand],
-        made: Made,
+        made: Option<mpsc::Sender<(String, u64)>>,
         run: Rc<dyn OperatedDeployment>,
     ) -> Self {
         let clock = Rc::new(RunClock::new(Rc::clone(&run)));
@@ -107,6 +90,16 @@ impl AtWork {
             aws,
             clock,
         }
+    }
+
+    /// Acts at the current virtual time, and returns the time of the next action; `None` if no command is left.
+    pub(super) fn act(&mut self) -> Option<Timestamp> {
+        self.follow_run();
+        self.clock.wake();
+        while self.go_on() {
+            self.pass_on_pauses();
+        }
+        self.clock.next()
     }
 
     /// Copies the run's current policies and new log lines to the account.
@@ -134,12 +127,14 @@ impl AtWork {
         true
     }
 
-    /// Counts the command's change. If nothing explains the command's failure, ends the run with a violation.
+    /// Reports the command's change. If nothing explains the command's failure, ends the run with a violation.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
-                self.made.add(&what, 1);
-                self.made.add("recalled", recalled);
+                if let Some(made) = &self.made {
+                    // Nobody may be listening any more.
+                    made.send((what, recalled)).ok();
+                }
             }
             Ending::Failed(failure) if !self.is_explained(ended) => {
                 self.run.command_failed(format!("{:?}: {failure}", ended.command));
@@ -166,17 +161,6 @@ impl AtWork {
             self.written = version.number;
             self.run.write_pauses(&version.text);
         }
-    }
-}
-
-impl Operators for AtWork {
-    fn act(&mut self) -> Option<Timestamp> {
-        self.follow_run();
-        self.clock.wake();
-        while self.go_on() {
-            self.pass_on_pauses();
-        }
-        self.clock.next()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The account that the simulated operators use during a run.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -10,7 +9,6 @@ use async_trait::async_trait;
 use comeback_engine::{Policies, Settings, Timestamp};
 use comeback_timelapse::OperatedDeployment;
 
-use super::super::queue::OfRun;
 use super::super::{Clock, Sample, SimulatedAws};
 
 pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) -> SimulatedAws {
@@ -18,7 +16,7 @@ pub(super) fn account(run: &Rc<dyn OperatedDeployment>, clock: &Rc<RunClock>) ->
     aws.runs_by(Rc::<RunClock>::clone(clock));
     let state = &mut *aws.state();
     let retries = state.queues.get_mut(Sample::RETRY_QUEUE).expect("BUG: no retry queue");
-    retries.run = Some(OfRun(Rc::clone(run)));
+    retries.run = Some(Rc::clone(run));
     aws.clone()
 }
 
@@ -84,16 +82,11 @@ fn variables(policies: &Policies) -> Vec<(&'static str, String)> {
 }
 
 /// The clock of a run, which stands still while the operators' commands run.
+#[derive(Debug)]
 pub(super) struct RunClock {
     run: Rc<dyn OperatedDeployment>,
     /// The sleeping commands, each with the time at which it continues.
     sleepers: RefCell<Vec<(Timestamp, Waker)>>,
-}
-
-impl fmt::Debug for RunClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunClock").field("now", &self.run.now()).finish_non_exhaustive()
-    }
 }
 
 impl RunClock {
