@@ -35,6 +35,6 @@ pub(crate) fn inaccessible(path: &Path, problem: impl Display) -> Failure {
 }
 
 /// The failure for a file with the wrong content.
-pub(crate) fn refused(path: &Path, problem: impl Display) -> Failure {
+pub(crate) fn bad_content(path: &Path, problem: impl Display) -> Failure {
     Failure::refused(format!("{}: {problem}", path.display()))
 }

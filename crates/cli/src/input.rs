@@ -5,7 +5,7 @@ use std::path::Path;
 use comeback_operate::Failure;
 use comeback_operate::dead::file::without_mark;
 
-use crate::failure::{inaccessible, refused};
+use crate::failure::{bad_content, inaccessible};
 
 /// Reads text from a file, or from standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
@@ -16,7 +16,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
     let bytes = bytes.map_err(|error| inaccessible(path, error))?;
     let text = without_mark(&bytes).map_err(ToOwned::to_owned);
     let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));
-    Ok(text.map_err(|problem| refused(path, problem))?.to_owned())
+    Ok(text.map_err(|problem| bad_content(path, problem))?.to_owned())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use comeback_rehearsal::failure::refused;
 use comeback_rehearsal::flags::PolicyFlags;
 
 use crate::clock::now;
-use crate::failure::{self, CommandFailure};
+use crate::failure::{CommandFailure, bad_content};
 use crate::flags::{moment, warn_of_unmatched};
 use crate::input::text_of;
 use crate::output::print_json;
@@ -126,7 +126,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     let moment = arguments
         .at
         .or_else(|| last_due(batch, &policies))
-        .ok_or_else(|| failure::refused(path, "no message has the times that SQS always adds"))?;
+        .ok_or_else(|| bad_content(path, "no message has the times that SQS always adds"))?;
     // Bypasses `anstream`, which would drop the character DEL.
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();

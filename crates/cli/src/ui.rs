@@ -2,7 +2,7 @@
 
 use clap::Args;
 use comeback_console::{Options, serve};
-use comeback_operate::{Address, Interrupt, Which};
+use comeback_operate::{Address, Interrupt};
 use tokio::task::LocalSet;
 
 use crate::failure::CommandFailure;
@@ -51,17 +51,13 @@ pub(crate) struct UiArguments {
 impl UiArguments {
     #[cfg(feature = "operate")]
     fn address(&self) -> Address {
-        if self.demo { Self::of_demo() } else { self.deployment.address() }
+        self.deployment.address()
     }
 
     #[cfg(not(feature = "operate"))]
     fn address(&self) -> Address {
-        Self::of_demo()
-    }
-
-    fn of_demo() -> Address {
         let stack = comeback_operate::address::DEFAULT_STACK.to_owned();
-        Address { which: Which::Stack(stack), region: None, profile: None }
+        Address { which: comeback_operate::Which::Stack(stack), region: None, profile: None }
     }
 }
 

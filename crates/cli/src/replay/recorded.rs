@@ -9,7 +9,7 @@ use comeback_operate::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::failure::refused;
+use crate::failure::bad_content;
 
 /// The recorded messages in a file, as text and in parsed form.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ impl<'t> Recorded<'t> {
     ///
     /// Fails if the file contains no messages in any of the known formats.
     pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, Failure> {
-        let (event, times_assumed) = sqs_event(text, at).map_err(|problem| refused(path, problem))?;
-        let batch = BatchEvent::read(&event).map_err(|error| refused(path, error))?;
+        let (event, times_assumed) = sqs_event(text, at).map_err(|problem| bad_content(path, problem))?;
+        let batch = BatchEvent::read(&event).map_err(|error| bad_content(path, error))?;
         Ok(Self { event, batch, times_assumed })
     }
 }
