@@ -7,14 +7,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Strategy, Study};
+use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Strategy, Study, StudyReport};
 use comeback_operate::{Failure, durations};
 use comeback_rehearsal::flags;
 
 use crate::clock::timed;
 use crate::failure::{CommandFailure, inaccessible};
 use crate::output::print_json_line;
-use crate::tables::Progress;
+use crate::tables::Meter;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -91,12 +91,12 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
     write_files(arguments, &report)
 }
 
-fn report_of(study: &Study) -> Report {
-    let progress = Progress::new(study.work(), "{percent}% of the work, {eta} left");
+fn report_of(study: &Study) -> StudyReport {
+    let progress = Meter::new(study.work(), "{percent}% of the work, {eta} left");
     study.run(&|done| progress.advance(done))
 }
 
-fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), CommandFailure> {
+fn write_files(arguments: &ContentionArguments, report: &StudyReport) -> Result<(), CommandFailure> {
     if let Some(path) = &arguments.csv {
         write_csv(path, report).map_err(|problem| inaccessible(path, problem))?;
     }
@@ -107,7 +107,7 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
 }
 
 /// Writes the report to a CSV file, with a row for each combination of strategy and number of clients.
-fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
+fn write_csv(file: &Path, report: &StudyReport) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];
     writer.write_record(head)?;
@@ -178,7 +178,7 @@ mod tests {
         );
     }
 
-    fn report(line: &str) -> Report {
+    fn report(line: &str) -> StudyReport {
         let arguments = parse(line).unwrap();
         report_of(&Study::new(arguments.points(), arguments.seed, arguments.reference).unwrap())
     }

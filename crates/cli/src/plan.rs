@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use comeback_operate::{Failure, durations};
 use comeback_rehearsal::plan::{self, HEAD, PlanArguments, Recommended, rows};
-use comeback_timelapse::Plan;
+use comeback_timelapse::PolicyPlan;
 use comfy_table::{Cell, Color, Table};
 
 use crate::clock::timed;
 use crate::failure::CommandFailure;
 use crate::output::{create, fill, print_json};
-use crate::tables::{Progress, align_right, table};
+use crate::tables::{Meter, align_right, table};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -23,8 +23,8 @@ Examples:
   comeback plan --outage 3d --max-age 7d --recover-within 6h --json";
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
-    let policies = Plan::policies(&arguments.goal());
-    let progress = Progress::new(policies as u64, "{pos} of {len} policies, {eta} left");
+    let policies = PolicyPlan::policies(&arguments.goal());
+    let progress = Meter::new(policies as u64, "{pos} of {len} policies, {eta} left");
     let (recommended, wall_time) = timed(|| plan::recommended(arguments, &|_, _| progress.advance(1)));
     drop(progress);
     let recommended = recommended?;
@@ -64,7 +64,7 @@ fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) ->
 }
 
 /// Returns a table of the default policy and of every unbeaten policy, fastest first.
-fn policies(plan: &Plan) -> Table {
+fn policies(plan: &PolicyPlan) -> Table {
     let mut table = table();
     table.set_header(HEAD);
     for (policy, cells) in rows(plan) {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::failure::CommandFailure;
 use crate::output::{create, fill, print_json};
-use crate::tables::Progress;
+use crate::tables::Meter;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -101,7 +101,7 @@ fn checked(arguments: &ScheduleArguments) -> Result<Policies, Failure> {
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
     let events = arguments.events.unwrap_or_else(|| Schedule::default_events(policy, arguments.seed));
-    let progress = Progress::new(events as u64, "{percent}% of the events, {eta} left");
+    let progress = Meter::new(events as u64, "{percent}% of the events, {eta} left");
     Schedule::of(policy, arguments.seed, events, &|| progress.advance(1))
 }
 

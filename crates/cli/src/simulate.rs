@@ -19,7 +19,7 @@ use crate::clock::timed;
 use crate::failure::{CommandFailure, inaccessible};
 use crate::flags::warn_of_unmatched;
 use crate::output::{create, fill, print_json};
-use crate::tables::Progress;
+use crate::tables::Meter;
 
 use seeds::run_seeds;
 use tables::{cost_table, fault_table, outcome_table, retries_over_time};
@@ -113,12 +113,12 @@ fn print(
 }
 
 /// Creates a progress bar for a simulation's virtual time. `what` names the run, if there are several.
-fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
+fn virtual_time(scenario: &Scenario, what: &str) -> Meter {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
-    Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
+    Meter::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
 }
 
-impl Watcher for Progress {
+impl Watcher for Meter {
     fn clock(&mut self, at: Duration) {
         self.set(at.as_secs());
     }

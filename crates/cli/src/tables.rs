@@ -38,9 +38,9 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 
 /// A progress bar on standard error, removed when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Meter(ProgressBar);
 
-impl Progress {
+impl Meter {
     /// Creates a progress bar for `length` steps, with the indicatif template `figures` to its right.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))

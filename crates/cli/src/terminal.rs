@@ -9,8 +9,8 @@ use comeback_operate::change::{outdated, perform, result_layout};
 use comeback_operate::numbers::grouped;
 use comeback_operate::shown::shown;
 use comeback_operate::{
-    Answer, Block, Change, Fact, Failure, Layout, Moment, Operator, Performed, Plan as _, Series, Table,
-    Text, Tone, durations,
+    Answer, Block, Change, Fact, Failure, Layout, Operator, Performed, Plan as _, Series, Table, Text,
+    TimelineEntry, Tone, durations,
 };
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
@@ -84,9 +84,9 @@ fn series(series: &Series) -> String {
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Formats the moments as lines of text, grouped by day.
-fn timeline(moments: &[Moment]) -> String {
+fn timeline(moments: &[TimelineEntry]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
-    for Moment { at, text: what, below } in moments {
+    for TimelineEntry { at, text: what, below } in moments {
         let day = clock(*at, 0..10);
         if day != date {
             text += &format!("\n{day} (UTC)\n");
@@ -333,7 +333,8 @@ pub(crate) mod tests {
         let hostile = || Text::toned(Tone::Bad, text![HOSTILE, Piece::Event(HOSTILE.into())]);
         let mut table = Table::new(["head"]);
         table.row([hostile()]);
-        let moment = Moment { at: Timestamp::from_secs(0), text: hostile(), below: vec![HOSTILE.into()] };
+        let moment =
+            TimelineEntry { at: Timestamp::from_secs(0), text: hostile(), below: vec![HOSTILE.into()] };
         let blocks = vec![
             Block::Line(hostile()),
             Block::Facts(vec![Fact::new("Title", vec![hostile(), hostile()])]),

@@ -16,7 +16,7 @@ use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::counted;
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
-use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::report::ReportQuery;
 use comeback_operate::{
     Answer as _, Change, Command, CommandName, Failure, Interrupt, Layout, Operator, Performed, Plan as _,
     Text,
@@ -27,7 +27,7 @@ use futures_util::future::join;
 use crate::access::token;
 use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::work::{PageScreen, Question, Summary};
+use crate::work::{PageScreen, PlanQuestion, WorkSummary};
 
 /// Form field that is present if the operator requests a plan.
 pub(super) const PLAN: &str = "plan";
@@ -114,7 +114,8 @@ pub(super) trait Asked {
 impl<C: Change> Asked for C {
     async fn offer(&self, operator: &Operator) -> Result<Offer, Failure> {
         let plan = self.plan(operator).await?;
-        let about = |question: comeback_operate::Question| Question::about(&question.text, &plan.identity());
+        let about =
+            |question: comeback_operate::Question| PlanQuestion::about(&question.text, &plan.identity());
         let question = plan.question().map(about);
         let end = if question.is_some() { Ok(()) } else { plan.end() };
         Ok(Offer { layout: plan.layout(), question, failure: end.err().map(|failure| failure.text()) })
@@ -204,10 +205,10 @@ impl ChangeForm {
     async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
         let [digest, once, query] = form.required([DIGEST, ONCE, "fields"])?;
         let fields = Fields::of_query(query);
-        let summary = Summary {
+        let summary = WorkSummary {
             command: self.command(&fields, &visit.console.address.flags()).to_string(),
             agreed: digest.to_owned(),
-            ..Summary::new(self.title, format!("{}?{}", self.path, fields.to_query()), self.back)
+            ..WorkSummary::new(self.title, format!("{}?{}", self.path, fields.to_query()), self.back)
         };
         let console = visit.console.clone();
         Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
@@ -254,7 +255,7 @@ async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
     let wanted = WaitingFilter { functions, ..WaitingFilter::default() };
     let look = |reading: &Reading, now| {
-        let listing = Listing { wanted, ..Listing::default() };
+        let listing = ReportQuery { wanted, ..ReportQuery::default() };
         reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
     };
     let held = console.waiting(look).await.known()?;
@@ -264,7 +265,7 @@ async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
 /// The plan for a change, as the page shows it.
 pub(super) struct Offer {
     pub(super) layout: Layout,
-    pub(super) question: Option<Question>,
+    pub(super) question: Option<PlanQuestion>,
     /// The failure that the page shows instead of a question.
     pub(super) failure: Option<Text>,
 }

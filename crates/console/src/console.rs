@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use comeback_engine::{RETENTION, Timestamp};
-use comeback_operate::activity::{Recorded, recorded};
+use comeback_operate::activity::{RecordedChanges, recorded};
 use comeback_operate::deployment::Deployment;
 use comeback_operate::doctor::diagnosis::{Diagnosis, Examination};
 use comeback_operate::doctor::doctor;
@@ -13,7 +13,7 @@ use comeback_operate::function::FunctionName;
 use comeback_operate::status::{Status, status};
 use comeback_operate::trace::{LinesOf, Trace, TraceOptions, trace};
 use comeback_operate::waiting::filter::WaitingFilter;
-use comeback_operate::waiting::reading::{Reading, Scope};
+use comeback_operate::waiting::reading::{LogQuery, Reading};
 use comeback_operate::{
     Account, Address, Command, CommandName, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched,
 };
@@ -40,9 +40,9 @@ pub(super) struct Shared {
     /// The demonstration that the console shows, or `None` for a real deployment.
     pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
-    activity: Fresh<Recorded>,
+    activity: Fresh<RecordedChanges>,
     /// The latest counts for the navigation, which every page shows.
-    pub(super) counts: Cell<Option<Counts>>,
+    pub(super) counts: Cell<Option<NavigationCounts>>,
     /// Traces of events, by id. The flag is true if the trace includes the function's log lines from every attempt.
     traces: Cached<(String, bool), Trace>,
     deployment: Fresh<Deployment>,
@@ -55,7 +55,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Counts {
+pub(super) struct NavigationCounts {
     pub(super) waiting: u64,
     pub(super) dead_letters: u64,
 }
@@ -63,14 +63,14 @@ pub(super) struct Counts {
 type Cached<K, T> = RefCell<BTreeMap<K, Rc<Fresh<T>>>>;
 
 /// A result computed from the waiting events, or the progress of the first read of the handler's log.
-pub(super) enum Waiting<T> {
+pub(super) enum LogRead<T> {
     /// The time when the log was read, and the result.
     Read { at: Timestamp, value: Result<T, Failure> },
     /// The number of log pages read so far.
     Reading(u64),
 }
 
-impl<T> Waiting<T> {
+impl<T> LogRead<T> {
     /// The time when the handler's log was last read, or `None` during the first read.
     pub(super) fn at(&self) -> Option<Timestamp> {
         match self {
@@ -161,24 +161,24 @@ impl Console {
     }
 
     /// Calls `look` with the waiting events as of the last read of the handler's log, under the pauses in force now.
-    pub(super) async fn waiting<T>(&self, look: impl FnOnce(&Reading, Timestamp) -> T) -> Waiting<T> {
+    pub(super) async fn waiting<T>(&self, look: impl FnOnce(&Reading, Timestamp) -> T) -> LogRead<T> {
         let console = self.clone();
         let clock = self.clone();
         let read =
             self.log.get(move || clock.now(), |known| async move { console.read_log(known).await }).await;
         let Some(Read { at, value }) = read else {
-            return Waiting::Reading(self.log_progress.count());
+            return LogRead::Reading(self.log_progress.count());
         };
         let look = |reading: Rc<RefCell<Reading>>| {
             let mut reading = reading.borrow_mut();
             if let Some(counts) = self.counts.get() {
-                self.counts.set(Some(Counts { waiting: reading.retry_queue.total(), ..counts }));
+                self.counts.set(Some(NavigationCounts { waiting: reading.retry_queue.total(), ..counts }));
             }
             let now = self.now();
             reading.apply_pauses(now);
             look(&reading, now)
         };
-        Waiting::Read { at, value: value.map(look) }
+        LogRead::Read { at, value: value.map(look) }
     }
 
     /// Marks every cached value as outdated after a change, so that no page shows the old state.
@@ -199,7 +199,7 @@ impl Console {
             return Ok(reading);
         }
         let wanted = WaitingFilter::default();
-        let scope = Scope::of(&wanted);
+        let scope = LogQuery::of(&wanted);
         let reading = Reading::read(&operator, deployment, scope, operator.now()).await?;
         Ok(Rc::new(RefCell::new(reading)))
     }
@@ -213,7 +213,7 @@ impl Console {
         known.get(|| self.now(), async |_| trace(&self.asking().await?, &options).await).await
     }
 
-    pub(super) async fn activity(&self) -> Read<Recorded> {
+    pub(super) async fn activity(&self) -> Read<RecordedChanges> {
         self.activity.get(|| self.now(), async |_| recorded(&self.asking().await?, None).await).await
     }
 
@@ -233,7 +233,7 @@ impl Console {
         let read =
             async |before: Option<Rc<Status>>| status(&self.asking().await?, true, before.as_deref()).await;
         let read = self.status.get(|| self.now(), read).await;
-        let counts = |status: &Rc<Status>| Counts {
+        let counts = |status: &Rc<Status>| NavigationCounts {
             waiting: status.retry_queue.total(),
             dead_letters: status.dead_letters.total(),
         };

@@ -43,7 +43,7 @@ use crate::dead::parts::{described, path, perform_in_turn, selection, snapshot, 
 use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::response::html;
-use crate::work::Summary;
+use crate::work::WorkSummary;
 
 const ON_A_PAGE: usize = 100;
 
@@ -269,10 +269,10 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         }
     };
     let words = ["--each".to_owned()].into_iter().chain(filter.flags());
-    let summary = Summary {
+    let summary = WorkSummary {
         command: visit.console.command(CommandName::DeadList, words),
         next: "See them",
-        ..Summary::new("Scan the dead-letters", "/dead", "/dead")
+        ..WorkSummary::new("Scan the dead-letters", "/dead", "/dead")
     };
     perform_in_turn(&visit.console, once, summary, |performer| async move {
         let dead = &performer.console.dead;

@@ -8,9 +8,9 @@ use comeback_engine::{Timestamp, What};
 use comeback_operate::durations::{self, short};
 use comeback_operate::function::{command_name, shown_name};
 use comeback_operate::trace::Trace;
-use comeback_operate::trace::logs::Report;
-use comeback_operate::trace::story::{Happened, LoggedLine, Step, Story, StoryEnd};
-use comeback_operate::{Fact, Moment, Text, text};
+use comeback_operate::trace::logs::InvocationReport;
+use comeback_operate::trace::story::{LoggedLine, StepKind, Story, StoryEnd, StoryStep};
+use comeback_operate::{Fact, Text, TimelineEntry, text};
 use comeback_rehearsal::figure::{Chart, WIDE};
 use comeback_rehearsal::life::{self, Mark};
 
@@ -58,9 +58,9 @@ fn is_dead(trace: &Trace) -> bool {
     matches!(trace.story.end, StoryEnd::DeadLettered)
 }
 
-fn handler_lines(trace: &Trace) -> Vec<Moment> {
+fn handler_lines(trace: &Trace) -> Vec<TimelineEntry> {
     let moment =
-        |line: &LoggedLine| Moment { at: line.at, text: line.line.clone().into(), below: Vec::new() };
+        |line: &LoggedLine| TimelineEntry { at: line.at, text: line.line.clone().into(), below: Vec::new() };
     trace.story.lines.iter().map(moment).collect()
 }
 
@@ -70,14 +70,14 @@ fn remarks(trace: &Trace) -> impl Iterator<Item = Text> {
 }
 
 /// Returns the event's steps, with the function's log lines if `with_lines` is true.
-fn timeline(trace: &Trace, with_lines: bool) -> Vec<Moment> {
+fn timeline(trace: &Trace, with_lines: bool) -> Vec<TimelineEntry> {
     let mut moments = trace.timeline();
     moments.iter_mut().filter(|_| !with_lines).for_each(|moment| moment.below.clear());
     moments
 }
 
 /// Returns true if a timeline includes log lines from the function.
-fn is_logged(timeline: &[Moment]) -> bool {
+fn is_logged(timeline: &[TimelineEntry]) -> bool {
     timeline.iter().any(|moment| !moment.below.is_empty())
 }
 
@@ -104,10 +104,10 @@ fn is_held(trace: &Trace) -> bool {
 
 /// The function's log lines from the last failed attempt, if the trace contains its invocation.
 fn last_failure(trace: &Trace) -> Option<LastFailure> {
-    let step = trace.story.steps.iter().rfind(|step| step.happened == Happened::Failed)?;
+    let step = trace.story.steps.iter().rfind(|step| step.happened == StepKind::Failed)?;
     let invocation = trace.invocation(step.request_id())?;
     let lines = match &invocation.report {
-        Report::Unread { why } => Err(why.into()),
+        InvocationReport::Unread { why } => Err(why.into()),
         _ => Ok(invocation.lines.iter().map(|logged| logged.line.clone()).collect()),
     };
     Some(LastFailure { what: last_error(step)?, lines })
@@ -138,14 +138,14 @@ fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     Some((retry, format!("/cancel?{fields}")))
 }
 
-fn last_error(step: &Step) -> Option<Text> {
-    let error = step.event.error_type.as_ref().filter(|_| step.happened == Happened::Failed)?;
+fn last_error(step: &StoryStep) -> Option<Text> {
+    let error = step.event.error_type.as_ref().filter(|_| step.happened == StepKind::Failed)?;
     Some(text![format!("{error}, attempt {} at ", step.attempt()), step.at])
 }
 
 /// Returns true if the event was dead-lettered or has probably succeeded.
 fn is_over(trace: &Trace) -> bool {
-    is_dead(trace) || trace.last_report().is_some_and(Report::is_success)
+    is_dead(trace) || trace.last_report().is_some_and(InvocationReport::is_success)
 }
 
 fn chart(trace: &Trace) -> Option<Chart> {
@@ -172,25 +172,25 @@ fn chart(trace: &Trace) -> Option<Chart> {
     })
 }
 
-fn is_wait(step: &Step) -> bool {
-    matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
+fn is_wait(step: &StoryStep) -> bool {
+    matches!(step.happened, StepKind::Logged(What::Defer { failure: None, .. }))
 }
 
 /// The number of the attempt in whose row the chart shows a step: the one that failed or, for what the handler did, the
 /// next one.
-fn row(step: &Step) -> u64 {
+fn row(step: &StoryStep) -> u64 {
     match step.happened {
-        Happened::Failed | Happened::Redriven => step.attempt(),
-        Happened::Logged(_) => step.event.retry,
+        StepKind::Failed | StepKind::Redriven => step.attempt(),
+        StepKind::Logged(_) => step.event.retry,
     }
 }
 
-fn mark(step: &Step) -> Mark {
+fn mark(step: &StoryStep) -> Mark {
     match &step.happened {
-        Happened::Failed => Mark::Failed,
-        Happened::Logged(What::Defer { failure: None, .. } | What::Hold { failure: None, .. }) => Mark::Hid,
-        Happened::Logged(What::DeadLetter { .. }) => Mark::DeadLettered,
-        Happened::Redriven | Happened::Logged(_) => Mark::Other,
+        StepKind::Failed => Mark::Failed,
+        StepKind::Logged(What::Defer { failure: None, .. } | What::Hold { failure: None, .. }) => Mark::Hid,
+        StepKind::Logged(What::DeadLetter { .. }) => Mark::DeadLettered,
+        StepKind::Redriven | StepKind::Logged(_) => Mark::Other,
     }
 }
 
@@ -202,7 +202,7 @@ fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
         StoryEnd::Held | StoryEnd::Kept => Some((now, Mark::Other)),
         StoryEnd::DeadLettered | StoryEnd::Invoked { .. } => {
             let report = trace.last_report()?;
-            let Report::Seen { at, .. } = report else { return None };
+            let InvocationReport::Seen { at, .. } = report else { return None };
             Some((*at, if report.is_success() { Mark::Succeeded } else { Mark::Failed }))
         }
     }

@@ -10,12 +10,12 @@ use comeback_operate::durations;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::filter::WaitingFilter;
-use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::report::ReportQuery;
 use comeback_operate::{Answer as _, CommandName, Failure, Layout, Table, Text};
-use comeback_rehearsal::figure::{self, Chart};
+use comeback_rehearsal::figure::{Chart, FigureTable};
 use comeback_rehearsal::schedule;
 
-use crate::console::{Console, Waiting};
+use crate::console::{Console, LogRead};
 use crate::dead::Groups;
 use crate::doctor::Findings;
 use crate::page::{Frame, Problem, Visit, ok};
@@ -58,7 +58,7 @@ struct FunctionPage<'d> {
     /// The warning for a function that is not on the allow-list; `None` for a listed function.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
-    waiting: Waiting<Table>,
+    waiting: LogRead<Table>,
     /// The function's dead-letters; `None` before the first scan.
     dead: Option<Groups>,
     findings: Result<Findings<'d>, Text>,
@@ -67,7 +67,7 @@ struct FunctionPage<'d> {
 }
 
 struct PolicyShown {
-    settings: figure::Table,
+    settings: FigureTable,
     chart: Chart,
 }
 
@@ -112,9 +112,9 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-async fn waiting(console: &Console, name: &FunctionName) -> Waiting<Table> {
+async fn waiting(console: &Console, name: &FunctionName) -> LogRead<Table> {
     let wanted = WaitingFilter { functions: vec![name.clone()], ..WaitingFilter::default() };
-    let listing = Listing { wanted, ..Listing::default() };
+    let listing = ReportQuery { wanted, ..ReportQuery::default() };
     console.waiting(|reading, now| groups(&reading.report(&listing, now))).await
 }
 
@@ -125,11 +125,11 @@ async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEn
     PolicyShown { settings, chart: drawn.expect("BUG: a schedule could not be drawn") }
 }
 
-fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> figure::Table {
+fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> FigureTable {
     let rows: Vec<[String; 3]> =
         Setting::of_functions().filter_map(|setting| row(deployment, entry, setting)).collect();
     let column = |index: usize| rows.iter().map(|row| row[index].clone()).collect();
-    figure::Table {
+    FigureTable {
         caption: "Its policy, and where each value comes from".into(),
         columns: ["setting", "value", "from"]
             .into_iter()

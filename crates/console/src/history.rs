@@ -4,8 +4,8 @@ use comeback_engine::Timestamp;
 use comeback_operate::numbers::grouped;
 use comeback_operate::{Series, durations};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, LineStyle, ORANGE, Room, frame, steps};
-use comeback_rehearsal::figure::{Chart, Key, Picture, Table, Values, WIDE, drawn_in};
+use comeback_rehearsal::chart::{BLUE, GREEN, LineStyle, ORANGE, Padding, frame, steps};
+use comeback_rehearsal::figure::{Chart, FigureTable, LegendEntry, Picture, Values, WIDE, drawn_in};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) fn chart(series: &Series) -> Chart {
     let (length, step) = (durations::text(series.length()), durations::text(series.step));
     let total = |(name, counts): &(&str, Vec<u64>)| format!("{} {name}", grouped(counts.iter().sum()));
     let keys = series.lines.iter().zip(STYLES);
-    let keys = keys.map(|((name, _), (colour, line))| Key::of_line(line, colour, *name));
+    let keys = keys.map(|((name, _), (colour, line))| LegendEntry::of_line(line, colour, *name));
     let starts = (0..series.steps()).map(|step| clock(series.at(step))).collect();
     let columns = series
         .lines
@@ -31,7 +31,7 @@ pub(super) fn chart(series: &Series) -> Chart {
         description: format!("{}.", series.lines.iter().map(total).collect::<Vec<_>>().join(", ")),
         keys: keys.collect(),
         picture: draw(series).with_values(values(series)),
-        table: Some(Table { caption: format!("Messages in each {step}"), columns: columns.collect() }),
+        table: Some(FigureTable { caption: format!("Messages in each {step}"), columns: columns.collect() }),
     }
 }
 
@@ -59,7 +59,7 @@ fn draw(series: &Series) -> Picture {
     let floor = y.range().start;
     drawn_in(WIDE, |root| {
         let axis = (TimeAxis::ago(ago(0)), "time before now");
-        let mut chart = frame(root, axis, (y, ""), Room::PAGE)?;
+        let mut chart = frame(root, axis, (y, ""), Padding::PAGE)?;
         // The first line is drawn last, on top of the others.
         for ((_, counts), (colour, line)) in series.lines.iter().zip(STYLES).rev() {
             let counts = counts.iter().map(|count| (*count as f64).max(floor));
@@ -96,7 +96,7 @@ mod tests {
         let chart = chart(&series);
         assert_eq!(chart.id, "history-3h");
         assert_eq!(chart.description, "714 arrived, 350 retried, 10 dead-lettered.");
-        for Key { colour, label, symbol } in &chart.keys {
+        for LegendEntry { colour, label, symbol } in &chart.keys {
             let RGBColor(red, green, blue) = colour;
             assert!(
                 chart.picture.markup.contains(&format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")),

@@ -1,7 +1,6 @@
 //! The policy lab: a form for a retry policy. It shows the results of `comeback simulate` and `comeback plan` while
 //! the operator fills it in.
 
-
 use askama::Template;
 use axum::response::Response;
 use comeback_engine::{Kind, Setting, Unset};

@@ -11,14 +11,14 @@ use comeback_operate::layout::Fact;
 use comeback_operate::numbers::grouped;
 use comeback_operate::pauses::OpenPause;
 use comeback_operate::status::{DEAD_LETTERS, DUE, WAITING};
-use comeback_operate::waiting::functions::{FunctionState, State};
+use comeback_operate::waiting::functions::{FunctionState, Health};
 use comeback_operate::waiting::reading::Reading;
-use comeback_operate::waiting::recent::Step;
+use comeback_operate::waiting::recent::EventCounts;
 use comeback_operate::{Block, Piece, Text, Tone, durations};
 use comeback_rehearsal::figure::Chart;
 use futures_util::future::join;
 
-use crate::console::{Console, Waiting};
+use crate::console::{Console, LogRead};
 use crate::draw::class;
 use crate::history;
 use crate::page::{Frame, Problem, Visit, ok};
@@ -38,7 +38,7 @@ struct Overview {
     quiet: Vec<Fact>,
     /// Name of each open pause, and the path of the page for ending it.
     pauses: Vec<(String, String)>,
-    functions: Waiting<Table>,
+    functions: LogRead<FunctionTable>,
     /// Charts for the last few hours; empty if CloudWatch has no data.
     charts: Vec<Chart>,
 }
@@ -54,7 +54,7 @@ struct Tile {
     href: Option<&'static str>,
 }
 
-struct Table {
+struct FunctionTable {
     rows: Vec<Row>,
     last_hour: Vec<InLastHour>,
     /// Patterns on the allow-list. Functions that match them may have no row in the table.
@@ -103,7 +103,7 @@ pub(super) async fn overview(visit: Visit) -> Result<Response, Problem> {
     let status = read.value?;
     let open: Vec<_> = status.pauses.iter().flatten().map(resume).collect();
     let mut last_hour = Vec::new();
-    if let Waiting::Read { value: Ok(table), .. } = &mut functions {
+    if let LogRead::Read { value: Ok(table), .. } = &mut functions {
         table.rows.iter_mut().for_each(|row| row.resume_if(&open));
         last_hour = std::mem::take(&mut table.last_hour);
     }
@@ -163,7 +163,7 @@ fn resume(open: &OpenPause) -> (String, String) {
 /// number an hour ago, not the change since then.
 fn last_hour(states: &[FunctionState<'_>], due_before: u64) -> Vec<InLastHour> {
     let hours: Vec<_> = states.iter().map(FunctionState::last_hour).collect();
-    let Step { failed, retried, dead_lettered } = Step::sum(&hours);
+    let EventCounts { failed, retried, dead_lettered } = EventCounts::sum(&hours);
     let change = failed as i64 - (retried + dead_lettered) as i64;
     let by = grouped(change.unsigned_abs());
     let waiting = match change {
@@ -179,7 +179,7 @@ fn last_hour(states: &[FunctionState<'_>], due_before: u64) -> Vec<InLastHour> {
     ]
 }
 
-async fn functions(console: &Console) -> Waiting<Table> {
+async fn functions(console: &Console) -> LogRead<FunctionTable> {
     let look = |reading: &Reading, now| {
         let states = reading.functions(now);
         let deployment = &reading.deployment;
@@ -189,7 +189,7 @@ async fn functions(console: &Console) -> Waiting<Table> {
         let others = listed.into_iter().filter(|arn| !is_logged(arn));
         let others: Vec<_> = others.map(|arn| reading.unlogged_function(arn, now)).collect();
         let shown = states.iter().chain(&others).take(MOST_FUNCTIONS);
-        Table {
+        FunctionTable {
             rows: shown.map(|state| Row::of(state, deployment, now)).collect(),
             last_hour: last_hour(&states, reading.due_an_hour_ago(now)),
             patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
@@ -203,7 +203,7 @@ impl Row {
         let name = command_name(state.target, &deployment.handler_arn);
         let href = encoded(&name);
         let is_worth_it = state.back_by.is_none_or(|by| by.since(now).as_secs() > SOON);
-        let can_retry = state.waiting > 0 && state.state != State::Paused && is_worth_it;
+        let can_retry = state.waiting > 0 && state.state != Health::Paused && is_worth_it;
         Self {
             name: shown_name(state.target).to_owned(),
             state: state.state.in_words(),
@@ -226,19 +226,19 @@ impl Row {
 
     /// Shows the *Resume* button for a paused function, but only if an open pause covers that function alone.
     fn resume_if(&mut self, open: &[(String, String)]) {
-        if self.state == State::Paused.in_words() {
+        if self.state == Health::Paused.in_words() {
             let path = format!("/resume?plan=yes&function={}", self.href);
             self.pause = open.iter().any(|(_, open)| *open == path).then_some(("Resume", path));
         }
     }
 }
 
-fn state_class(state: State) -> &'static str {
+fn state_class(state: Health) -> &'static str {
     match state {
-        State::Failing | State::DeadLettering => "bad",
-        State::Throttled | State::Paused => "warn",
-        State::Recovering => "good",
-        State::Quiet => "",
+        Health::Failing | Health::DeadLettering => "bad",
+        Health::Throttled | Health::Paused => "warn",
+        Health::Recovering => "good",
+        Health::Quiet => "",
     }
 }
 
@@ -265,7 +265,7 @@ impl Spark {
     /// Half the chart's height, in SVG units.
     const MIDDLE: u64 = 12;
 
-    fn of(steps: &[Step]) -> Self {
+    fn of(steps: &[EventCounts]) -> Self {
         let most = steps.iter().map(|step| step.failed.max(step.retried)).max().unwrap_or(0).max(1);
         let height = |count: u64| (count * Self::MIDDLE).div_ceil(most);
         let bars = steps.iter().enumerate().flat_map(|(n, step)| {
@@ -275,7 +275,7 @@ impl Spark {
                 Bar { x, y: Self::MIDDLE, height: retried, class: "retried" },
             ]
         });
-        let Step { failed, retried, .. } = Step::sum(steps);
+        let EventCounts { failed, retried, .. } = EventCounts::sum(steps);
         Self {
             bars: bars.filter(|bar| bar.height > 0).collect(),
             words: match (failed, retried) {

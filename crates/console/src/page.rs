@@ -19,7 +19,7 @@ use percent_encoding::percent_decode_str;
 use send_wrapper::SendWrapper;
 
 use crate::access::BrowserSession;
-use crate::console::{Console, Counts};
+use crate::console::{Console, NavigationCounts};
 use crate::demonstration::Bar;
 use crate::response::{encoded, html, with_type};
 use crate::work::Toast;
@@ -271,7 +271,7 @@ pub(super) struct Frame {
     /// True if the page may reload itself.
     pub(super) refreshes: bool,
     /// The last counts of waiting events and dead-letters; `None` before the first read.
-    counts: Option<Counts>,
+    counts: Option<NavigationCounts>,
     /// Notifications about changes that are in progress or have just ended, except this page's own change.
     pub(super) toasts: Vec<Toast>,
     /// The bar that controls the demonstration, at the top of each page; `None` for a real deployment.
@@ -295,7 +295,7 @@ impl Frame {
 
     /// The number beside a page's name in the navigation.
     pub(super) fn count_of(&self, path: &str) -> Option<String> {
-        let Counts { waiting, dead_letters } = self.counts?;
+        let NavigationCounts { waiting, dead_letters } = self.counts?;
         match path {
             "/waiting" => Some(grouped(waiting)),
             "/dead" => Some(grouped(dead_letters)),

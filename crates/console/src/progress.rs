@@ -45,10 +45,13 @@ mod tests {
     use comeback_operate::Failure;
 
     use crate::tests::{Setting, locally};
-    use crate::work::Summary;
+    use crate::work::WorkSummary;
 
-    fn summary() -> Summary {
-        Summary { file: Some("exported-2.jsonl".into()), ..Summary::new("Export all", "/dead", "/dead") }
+    fn summary() -> WorkSummary {
+        WorkSummary {
+            file: Some("exported-2.jsonl".into()),
+            ..WorkSummary::new("Export all", "/dead", "/dead")
+        }
     }
 
     #[tokio::test]

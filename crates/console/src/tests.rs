@@ -16,7 +16,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_operate::dead::testing::{Dead, DeadLetter};
+use comeback_operate::dead::testing::{Dead, SampleDeadLetter};
 use comeback_operate::dead::{self, Filter, Snapshot};
 use comeback_operate::{Address, Interrupt, Which};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -51,7 +51,7 @@ pub(super) struct Sent {
     body: String,
 }
 
-pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Snapshot {
+pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = SampleDeadLetter>) -> Snapshot {
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
 

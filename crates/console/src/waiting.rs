@@ -10,19 +10,19 @@ use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
-use comeback_operate::waiting::events::{DueRange, Group, Selected, Why};
+use comeback_operate::waiting::events::{DueRange, Selected, WaitingGroup, Why};
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
-use comeback_operate::waiting::report::{EVENT_HEADS, Listing, Report};
+use comeback_operate::waiting::report::{EVENT_HEADS, ReportQuery, WaitingReport};
 use comeback_operate::waiting::returns::Returns;
 use comeback_operate::{Answer as _, Column, Fact, Table, Text, text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE, Room, frame};
-use comeback_rehearsal::figure::{self, Chart, Key, Values, WIDE, drawn_in};
+use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE, Padding, frame};
+use comeback_rehearsal::figure::{Chart, FigureTable, LegendEntry, Values, WIDE, drawn_in};
 use plotters::prelude::*;
 
 use crate::change::PLAN;
-use crate::console::{Console, Waiting};
+use crate::console::{Console, LogRead};
 use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::{encoded, go_to, html};
 use crate::search::{Searched, searched};
@@ -44,7 +44,7 @@ struct WaitingPage {
     /// True if the page offers to act on all events that match the filter.
     offers_all: bool,
     refused: Option<String>,
-    report: Waiting<Shown>,
+    report: LogRead<Shown>,
     /// Numbers of messages in the retry queue, shown if the handler's log could not be read.
     counts: Vec<(&'static str, Text)>,
 }
@@ -151,7 +151,7 @@ pub(super) async fn waiting(visit: Visit) -> Result<Response, Problem> {
         chips: Chip::all(&fields),
         offers_all: !is_dated,
         refused: page.listing(Timestamp::from_secs(0)).err(),
-        report: Waiting::Reading(0),
+        report: LogRead::Reading(0),
         counts: Vec::new(),
     };
     if shell.refused.is_some() {
@@ -162,7 +162,7 @@ pub(super) async fn waiting(visit: Visit) -> Result<Response, Problem> {
         page.shown(reading, &reading.report(&listing, now), now)
     };
     let report = visit.console.waiting(look).await;
-    let is_unread = matches!(report, Waiting::Read { value: Err(_), .. });
+    let is_unread = matches!(report, LogRead::Read { value: Err(_), .. });
     let counts = if is_unread { counts(&visit.console).await } else { Vec::new() };
     ok(&WaitingPage { frame: visit.frame("Waiting", report.at()), report, counts, ..shell })
 }
@@ -207,7 +207,7 @@ struct PageOf<'a> {
 
 impl PageOf<'_> {
     /// Parses the filter, and picks the events that this page shows; the error names the invalid field.
-    fn listing(&self, now: Timestamp) -> Result<Listing, String> {
+    fn listing(&self, now: Timestamp) -> Result<ReportQuery, String> {
         let Self { fields, number } = *self;
         let functions = fields.read("function", "Function", str::parse::<FunctionName>)?;
         let within = fields.read("within", "Due within", durations::read)?;
@@ -221,10 +221,10 @@ impl PageOf<'_> {
             keys: fields.get("key").map(ToOwned::to_owned).into_iter().collect(),
         };
         let begin = (number - 1) * A_PAGE;
-        Ok(Listing { wanted, due, events: Some(begin..begin + A_PAGE) })
+        Ok(ReportQuery { wanted, due, events: Some(begin..begin + A_PAGE) })
     }
 
-    fn shown(&self, reading: &Reading, report: &Report<'_>, now: Timestamp) -> Shown {
+    fn shown(&self, reading: &Reading, report: &WaitingReport<'_>, now: Timestamp) -> Shown {
         let Self { fields, number } = *self;
         let events: Vec<_> = report.rows().collect();
         let begin = (number - 1) * A_PAGE;
@@ -256,15 +256,15 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.title())).and(request.line())
 }
 
-pub(super) fn groups(report: &Report<'_>) -> Table {
+pub(super) fn groups(report: &WaitingReport<'_>) -> Table {
     let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
-    let why = |group: &Group<'_>| group.why.iter().map(why).collect::<Vec<_>>().join(", ").into();
+    let why = |group: &WaitingGroup<'_>| group.why.iter().map(why).collect::<Vec<_>>().join(", ").into();
     table.add("waits for", report.groups.iter().map(why));
     table
 }
 
-fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<GroupActions> {
+fn actions(group: &WaitingGroup<'_>, reading: &Reading, now: Timestamp) -> Option<GroupActions> {
     let target = group.target?;
     let name = encoded(&command_name(target, &reading.deployment.handler_arn));
     let error = group.error_type.map(|error| format!("&error={}", encoded(error))).unwrap_or_default();
@@ -290,7 +290,8 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
         None => COLOURS[COLOURS.len() - 1],
     };
     let keys = names.iter().enumerate();
-    let keys = keys.map(|(index, name)| Key { symbol: "■", colour: colour(index), label: name.clone() });
+    let keys =
+        keys.map(|(index, name)| LegendEntry { symbol: "■", colour: colour(index), label: name.clone() });
     let totals: Vec<u64> = (0..returns.periods()).map(|period| returns.total(period)).collect();
     let begins = |period: usize| durations::text(returns.period * period as u32);
     let most = totals.iter().copied().enumerate().max_by_key(|(period, total)| (*total, usize::MAX - period));
@@ -298,7 +299,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let picture = drawn_in(WIDE, |root| {
         let end = returns.period.as_secs_f64() * totals.len() as f64;
         let highest = CountAxis::over([most as f64].into_iter(), false);
-        let mut chart = frame(root, (TimeAxis::linear(end), "time from now"), (highest, ""), Room::PAGE)?;
+        let mut chart = frame(root, (TimeAxis::linear(end), "time from now"), (highest, ""), Padding::PAGE)?;
         for period in 0..totals.len() {
             let (left, right) = (period as f64, period as f64 + 0.9);
             let [left, right] = [left, right].map(|at| at * returns.period.as_secs_f64());
@@ -329,7 +330,7 @@ fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
         ),
         keys: keys.collect(),
         picture: picture.with_values(values(returns, &names, fields)),
-        table: Some(figure::Table {
+        table: Some(FigureTable {
             caption: "Events by due time, from now".into(),
             columns: std::iter::once(("from now".to_owned(), from)).chain(columns).collect(),
         }),

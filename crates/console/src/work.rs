@@ -21,14 +21,14 @@ const KEPT: usize = 20;
 const TOAST_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct PlanQuestion {
     pub(super) text: String,
     /// Digest of the question's text and of its plan. An operator who submits a form with this digest agrees to that
     /// plan.
     pub(super) digest: String,
 }
 
-impl Question {
+impl PlanQuestion {
     /// Creates a question about the plan that `identity` identifies.
     pub(super) fn about(text: &str, identity: &str) -> Self {
         let mut digest = Sha256::new();
@@ -66,7 +66,7 @@ impl PageScreen {
 
     /// Fails unless the operator has answered yes to `question` about this plan; each yes counts only once.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
-        let digest = Question::about(question, identity).digest;
+        let digest = PlanQuestion::about(question, identity).digest;
         self.is_plan_new.set(self.agreed.take() != Some(digest));
         if self.is_plan_new.get() { Err(Failure::not_confirmed("nothing was changed")) } else { Ok(()) }
     }
@@ -100,7 +100,7 @@ impl Follow for PageScreen {
 /// A change that is in progress or has finished.
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
-    pub(super) summary: Summary,
+    pub(super) summary: WorkSummary,
     /// Stops the change when it is raised, like Ctrl-C in a terminal.
     pub(super) interrupt: Interrupt,
     /// Result of the change, and the moment when it ended; empty until then.
@@ -152,7 +152,7 @@ pub(super) fn panicked(_: JoinError) -> Failure {
 }
 
 /// The text on a page that shows a change in progress.
-pub(super) struct Summary {
+pub(super) struct WorkSummary {
     pub(super) title: String,
     /// The command line that makes the same change; empty if no command does.
     pub(super) command: String,
@@ -166,7 +166,7 @@ pub(super) struct Summary {
     pub(super) agreed: String,
 }
 
-impl Summary {
+impl WorkSummary {
     pub(super) fn new(title: impl Into<String>, plan: impl Into<String>, back: &'static str) -> Self {
         Self {
             title: title.into(),
@@ -199,7 +199,7 @@ impl Works {
     pub(super) fn perform<F>(
         &self,
         id: &str,
-        summary: Summary,
+        summary: WorkSummary,
         command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
     ) -> Response
     where
@@ -277,8 +277,11 @@ mod tests {
 
     use super::*;
 
-    fn summary(agreed: &str) -> Summary {
-        Summary { agreed: agreed.into(), ..Summary::new("Discard", "/dead/discard?plan=yes", "/dead") }
+    fn summary(agreed: &str) -> WorkSummary {
+        WorkSummary {
+            agreed: agreed.into(),
+            ..WorkSummary::new("Discard", "/dead/discard?plan=yes", "/dead")
+        }
     }
 
     /// Asks the operator to agree to the plan, and then adds one to `done`.
@@ -289,7 +292,7 @@ mod tests {
     }
 
     fn shown(plan: &str) -> String {
-        Question::about("delete them?", plan).digest
+        PlanQuestion::about("delete them?", plan).digest
     }
 
     async fn locally<T>(test: impl Future<Output = T>) -> T {

@@ -18,7 +18,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `study` | [`Study`], which runs its [`Point`]s on every core and averages the runs into a [`Report`]; [`growth_exponent`] |
+//! | `study` | [`Study`], which runs its [`Point`]s on every core and averages the runs into a [`StudyReport`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
 //! | `race` | one run of a study, with one event per call, and the random numbers of the run |
 //! | `reference` | the same run, with one event per message; its random numbers are drawn as in the article's program |
@@ -30,4 +30,4 @@ mod study;
 
 pub use race::Write;
 pub use strategy::Strategy;
-pub use study::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Study, growth_exponent, writes};
+pub use study::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Study, StudyReport, growth_exponent, writes};

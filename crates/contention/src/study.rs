@@ -34,7 +34,7 @@ pub struct Study {
 
 /// The results of a study; as JSON, `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct StudyReport {
     /// The mean results of the runs at each [`Point`] of the study, in the order of the points.
     pub cells: Vec<Cell>,
 }
@@ -83,7 +83,7 @@ impl Study {
 
     /// Simulates every [`Point`] of the study, and calls `progress` with the amount of work done since the previous
     /// call. The report does not depend on the number of rayon's threads.
-    pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
+    pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> StudyReport {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
             let races: Vec<Race> = if self.reference {
@@ -101,7 +101,7 @@ impl Study {
             let (calls, calls_error) = mean(races.iter().map(|race| race.calls as f64));
             Cell { clients, strategy, time_ms, calls, runs, time_ms_error, calls_error }
         });
-        Report { cells: cells.collect() }
+        StudyReport { cells: cells.collect() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use comeback_contention::{Point, Report, Strategy, Study, writes};
+use comeback_contention::{Point, Strategy, Study, StudyReport, writes};
 
 /// Published mean time in ms and mean number of calls for 190 clients, in the order of [`Strategy::ALL`].
 const PUBLISHED: [(f64, f64); 5] =
@@ -14,7 +14,7 @@ fn points(clients: &[u32], runs: u32) -> Vec<Point> {
     clients.iter().flat_map(of).collect()
 }
 
-fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
+fn report(points: Vec<Point>, seed: u64, reference: bool) -> StudyReport {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 

@@ -1,7 +1,7 @@
 //! Pace and concurrency of a sender's calls.
 //!
 //! Every call passes the [`Gate`], which limits concurrency. While the service throttles, the gate also spaces the
-//! calls according to the [`Pace`].
+//! calls according to the [`Pacer`].
 //!
 //! While the service accepts only part of each call, the next call is about as large as the accepted part. The entry
 //! rate falls in much the same way as DCTCP's window ([RFC 8257], section 3.3). Calls that run at the same time lower
@@ -28,7 +28,7 @@ const LONGEST: f64 = 5.0;
 const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// The shortest gap between calls, in seconds. Timers are not accurate enough for shorter gaps.
 const SHORTEST: f64 = 0.001;
-/// Each successful call raises the rate by this fraction of the known rate (see `Pace::known`).
+/// Each successful call raises the rate by this fraction of the known rate (see `Pacer::known`).
 const STEP: f64 = 1.0 / 16.0;
 /// Each successful call raises the maximum size of the next call by this factor, while the gap between calls is below
 /// `COMFORTABLE`.
@@ -44,13 +44,13 @@ pub(crate) struct Gate {
     calls: Arc<Semaphore>,
     /// Lock that a delivery holds from its turn at the gate until its call begins.
     turn: async_lock::Mutex<()>,
-    pace: Mutex<Pace>,
+    pace: Mutex<Pacer>,
 }
 
 /// The gate's permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    /// The round of the [`Pace`] in which the call began.
+    /// The round of the [`Pacer`] in which the call began.
     pub(crate) round: u64,
 }
 
@@ -60,7 +60,7 @@ impl Gate {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
             turn: async_lock::Mutex::new(()),
-            pace: Mutex::new(Pace::new(most)),
+            pace: Mutex::new(Pacer::new(most)),
         }
     }
 
@@ -83,14 +83,14 @@ impl Gate {
         }
     }
 
-    pub(crate) fn pace(&self) -> MutexGuard<'_, Pace> {
+    pub(crate) fn pace(&self) -> MutexGuard<'_, Pacer> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Pace of one sender: the size of its next call, and the gap before it.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct Pacer {
     /// The service's limit on the number of entries in a call.
     most: usize,
     /// Number of entries in the next call; fractional, because it grows by a factor.
@@ -115,7 +115,7 @@ pub(crate) struct Pace {
     asked: Duration,
 }
 
-impl Pace {
+impl Pacer {
     fn new(most: usize) -> Self {
         Self { most, size: most as f64, ..Self::default() }
     }
@@ -226,7 +226,7 @@ mod tests {
 
     const MOST: usize = 40;
 
-    impl Pace {
+    impl Pacer {
         /// Adjusts the pace after a call. `part`, from 0 to 1, is the share of the call's entries that the service
         /// accepted.
         fn take(&mut self, part: f64) {
@@ -237,14 +237,14 @@ mod tests {
 
     #[test]
     fn without_throttles_nothing_waits() {
-        let mut pace = Pace::new(MOST);
+        let mut pace = Pacer::new(MOST);
         (0..10).for_each(|_| pace.take(1.0));
         assert_eq!((pace.gap(), pace.size()), (Duration::ZERO, MOST));
     }
 
     #[test]
     fn concurrent_throttles_slow_it_once() {
-        let mut pace = Pace::new(MOST);
+        let mut pace = Pacer::new(MOST);
         let together = [pace.round; 4];
         together.into_iter().for_each(|round| pace.answered(round, MOST, 0));
         assert_eq!(pace.gap(), Duration::from_millis(100));
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn next_call_is_as_large_as_was_taken() {
-        let mut pace = Pace::new(MOST);
+        let mut pace = Pacer::new(MOST);
         pace.take(0.5);
         assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(50), 20));
         pace.take(0.1);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_small_share_slows_it_little() {
-        let mut pace = Pace::new(500);
+        let mut pace = Pacer::new(500);
         pace.answered(0, 500, 499);
         assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(1), 499));
         pace.gap = 0.4;
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn it_recovers_soon_after_an_outage() {
-        let mut pace = Pace::new(1);
+        let mut pace = Pacer::new(1);
         pace.take(0.0);
         pace.take(1.0);
         pace.take(0.0);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn requested_pause_is_waited_once_in_steps() {
-        let mut pace = Pace::new(MOST);
+        let mut pace = Pacer::new(MOST);
         pace.pause(Duration::from_millis(250), Duration::ZERO);
         pace.pause(Duration::from_millis(200), Duration::ZERO);
         let mut steps = Vec::new();
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn requested_pause_is_bounded_by_own_wait() {
         let paused = |gap, asked, own| {
-            let mut pace = Pace { gap, ..Pace::new(MOST) };
+            let mut pace = Pacer { gap, ..Pacer::new(MOST) };
             pace.pause(Duration::from_secs(asked), Duration::from_secs(own));
             pace.asked.as_secs()
         };
@@ -334,7 +334,7 @@ mod tests {
         #[test]
         fn it_settles_near_what_the_service_takes(per_second in 0.5..2_000.0f64, most in 1..500usize) {
             let burst = per_second.max(1.0);
-            let mut pace = Pace::new(most);
+            let mut pace = Pacer::new(most);
             let (mut room, mut taken, mut sent, mut seconds) = (burst, 0, 0, 0.0);
             for call in 0..2_000 {
                 let wait = pace.next_gap().as_secs_f64().max(0.001);
@@ -356,7 +356,7 @@ mod tests {
 
         #[test]
         fn gap_and_size_stay_in_bounds(parts in prop::collection::vec(0.0..=1.0f64, 0..200)) {
-            let mut pace = Pace::new(MOST);
+            let mut pace = Pacer::new(MOST);
             for part in parts {
                 pace.take(part);
                 prop_assert!(pace.gap == 0.0 || (SHORTEST..=LONGEST).contains(&pace.gap), "{}", pace.gap);

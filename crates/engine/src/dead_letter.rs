@@ -157,7 +157,7 @@ pub struct InvocationError<'a> {
 /// The JSON members that a redrive needs from a received dead-letter, and those that tell a dead-letter from other
 /// JSON.
 #[derive(Deserialize)]
-pub(crate) struct Redriven<'a> {
+pub(crate) struct ReceivedBody<'a> {
     #[serde(deserialize_with = "reason")]
     pub(crate) reason: ReasonCode,
     #[serde(borrow)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, DeadLetter, InvocationError, Reason, ReasonCode, Redriven};
+use crate::dead_letter::{Body, DeadLetter, InvocationError, Reason, ReasonCode, ReceivedBody};
 use crate::directive::Directive;
 use crate::invocation_record::InvocationRecord;
 use crate::json::{id, lossy_text, object};
@@ -65,7 +65,7 @@ impl<'a> FailedEvent<'a> {
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
-            Err(reason) => match object::<Redriven<'_>>(&record.body) {
+            Err(reason) => match object::<ReceivedBody<'_>>(&record.body) {
                 Ok(dead_letter) => Self::redriven(record, dead_letter),
                 Err(_) => Err(stray::named(record)
                     .map_or(reason, |detail| Reason::new(ReasonCode::MalformedRecord, detail))),
@@ -140,8 +140,8 @@ impl<'a> FailedEvent<'a> {
     }
 
     /// Reads the event from a redriven dead-letter, and unwraps its payload if it is in an envelope.
-    fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
-        let Redriven { function_arn, origin_request_id, payload, .. } = dead_letter;
+    fn redriven(record: &Record, dead_letter: ReceivedBody<'a>) -> Result<Self, Reason> {
+        let ReceivedBody { function_arn, origin_request_id, payload, .. } = dead_letter;
         Ok(Self::anew(record, function_arn, id(origin_request_id), open(payload)?.payload, payload))
     }
 

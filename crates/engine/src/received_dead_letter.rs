@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use comeback_envelope::Event;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, Reason, ReasonCode, Redriven, json_of};
+use crate::dead_letter::{Body, Reason, ReasonCode, ReceivedBody, json_of};
 use crate::failed_event::FailedEvent;
 use crate::invocation_record::InvocationRecord;
 use crate::json::{Members, id, non_empty_text, object};
@@ -74,7 +74,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             payload: None,
         };
         // The handler also tries these two formats in this order.
-        match (InvocationRecord::read(&record.body), object::<Redriven<'_>>(&record.body)) {
+        match (InvocationRecord::read(&record.body), object::<ReceivedBody<'_>>(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
             (Err(_), Ok(dead_letter)) => unread.with_event(dead_letter),
             (Err(_), Err(_)) => unread,
@@ -134,7 +134,7 @@ impl<'a> ReceivedDeadLetter<'a> {
     ///
     /// If the handler received this body and dead-lettered it unchanged, anyone may have written it. The body's reason,
     /// detail and time are then ignored.
-    fn with_event(self, dead_letter: Redriven<'a>) -> Self {
+    fn with_event(self, dead_letter: ReceivedBody<'a>) -> Self {
         let is_verbatim =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
         // A redrive does not need these members, so each may be missing or malformed.

@@ -142,7 +142,7 @@ impl Setting {
         SettingError(format!("{} is {value:?}; it must be {}", self.name, self.kind.form()))
     }
 
-    pub(crate) fn default_value<T: Value>(&self) -> T {
+    pub(crate) fn default_value<T: SettingValue>(&self) -> T {
         let value = match self.default {
             Unset::Is(text) => T::read(text, &self.kind),
             Unset::Means(_) => T::NOTHING,
@@ -152,7 +152,7 @@ impl Setting {
 
     /// Returns the variable's value or its default. If the value is unreadable, adds an error and returns
     /// the default.
-    pub(crate) fn read<T: Value>(
+    pub(crate) fn read<T: SettingValue>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
         errors: &mut Vec<SettingError>,
@@ -164,7 +164,7 @@ impl Setting {
         })
     }
 
-    pub(crate) fn out_of_range(&self, value: &impl Value) -> Option<SettingError> {
+    pub(crate) fn out_of_range(&self, value: &impl SettingValue) -> Option<SettingError> {
         let (range, unit) = match &self.kind {
             Kind::Number(range) | Kind::NumberOrAlways(range) => (range, ""),
             Kind::Seconds { range, .. } => (range, " s"),
@@ -176,7 +176,7 @@ impl Setting {
     }
 }
 
-pub(crate) trait Value: Sized {
+pub(crate) trait SettingValue: Sized {
     /// The value of an unset setting that uses [`Unset::Means`]. `None` if no setting of this type uses it.
     const NOTHING: Option<Self> = None;
 
@@ -189,7 +189,7 @@ pub(crate) trait Value: Sized {
     }
 }
 
-impl Value for u64 {
+impl SettingValue for u64 {
     fn read(text: &str, kind: &Kind) -> Option<Self> {
         if matches!(kind, Kind::Number(_)) { text.parse().ok() } else { seconds(text).ok() }
     }
@@ -200,7 +200,7 @@ impl Value for u64 {
 }
 
 /// A list of numbers separated by commas.
-impl Value for Vec<u64> {
+impl SettingValue for Vec<u64> {
     const NOTHING: Option<Self> = Some(Self::new());
 
     fn read(text: &str, _: &Kind) -> Option<Self> {
@@ -208,7 +208,7 @@ impl Value for Vec<u64> {
     }
 }
 
-impl Value for Vec<String> {
+impl SettingValue for Vec<String> {
     const NOTHING: Option<Self> = Some(Self::new());
 
     fn read(text: &str, _: &Kind) -> Option<Self> {
@@ -216,19 +216,19 @@ impl Value for Vec<String> {
     }
 }
 
-impl Value for Jitter {
+impl SettingValue for Jitter {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         text.parse().ok()
     }
 }
 
-impl Value for Style {
+impl SettingValue for Style {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         text.parse().ok()
     }
 }
 
-impl Value for bool {
+impl SettingValue for bool {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         match text {
             "on" => Some(true),
@@ -247,7 +247,7 @@ pub enum HideUpTo {
     UpTo(u64),
 }
 
-impl Value for HideUpTo {
+impl SettingValue for HideUpTo {
     fn read(text: &str, _: &Kind) -> Option<Self> {
         if text == "always" { Some(Self::Always) } else { text.parse().ok().map(Self::UpTo) }
     }

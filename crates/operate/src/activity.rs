@@ -14,16 +14,16 @@ use crate::function::shown_name;
 use crate::layout::{Layout, Table};
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
-use crate::operator_line::{Completion, Entry, STREAM};
+use crate::operator_line::{Completion, OperatorLine, STREAM};
 use crate::text::{Piece, Text, Tone};
 
 /// The changes that operators made to a deployment, as recorded in the handler's log.
 #[derive(Debug, Serialize)]
-pub struct Recorded {
+pub struct RecordedChanges {
     /// The time from which the log was read; `None` if the whole log was read.
     since: Option<Timestamp>,
     /// The recorded changes, the newest first.
-    changes: Vec<Entry>,
+    changes: Vec<OperatorLine>,
     /// Number of log lines that only a newer version of Comeback can parse.
     newer: u64,
     #[serde(skip)]
@@ -35,7 +35,7 @@ pub struct Recorded {
 /// # Errors
 ///
 /// Fails if the deployment or its log cannot be read.
-pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Recorded, Failure> {
+pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<RecordedChanges, Failure> {
     let deployment = operator.deployment().await?;
     let since = since.map(|since| operator.now().before(since));
     let from = since.unwrap_or(Timestamp::from_secs(0));
@@ -43,7 +43,7 @@ pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Re
     let (mut changes, mut newer) = (Vec::new(), 0);
     let take = |page: Vec<LogEvent>| {
         for line in page {
-            match Entry::read(&line.message) {
+            match OperatorLine::read(&line.message) {
                 Ok(entry) => changes.push(entry),
                 Err(NotALine::Newer) => newer += 1,
                 Err(NotALine::Other) => {}
@@ -54,10 +54,10 @@ pub async fn recorded(operator: &Operator, since: Option<Duration>) -> Result<Re
     // If the log group or its stream does not exist, nothing has been recorded yet.
     operator.interrupt.or(read).await?;
     changes.sort_by_key(|entry| Reverse(entry.at));
-    Ok(Recorded { since, changes, newer, deployment })
+    Ok(RecordedChanges { since, changes, newer, deployment })
 }
 
-impl Answer for Recorded {
+impl Answer for RecordedChanges {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         if self.changes.is_empty() {
@@ -74,7 +74,7 @@ impl Answer for Recorded {
     }
 }
 
-impl Recorded {
+impl RecordedChanges {
     fn table(&self) -> Table {
         let mut table = Table::new(["when", "who", "what", "on", "how many", "why", "result"]);
         table.columns[4].is_number = true;
@@ -93,7 +93,7 @@ impl Recorded {
         table
     }
 
-    fn subjects(&self, entry: &Entry) -> Text {
+    fn subjects(&self, entry: &OperatorLine) -> Text {
         let function = |name: &String| match &**name {
             "*" => Text::from("every function"),
             name => self.deployment.function(name, shown_name(name)),
@@ -104,7 +104,7 @@ impl Recorded {
     }
 }
 
-fn result(entry: &Entry) -> Text {
+fn result(entry: &OperatorLine) -> Text {
     let problem = || entry.problem.as_deref().unwrap_or_default();
     match entry.result {
         Completion::Done => "done".into(),
@@ -229,7 +229,7 @@ when | who | what | on | how many | why | result
         assert!(matches!(detached, Err(Failure::Undone(_))), "{detached:?}");
         let mut changes = recorded(&operator, None).await.unwrap().changes;
         changes.sort_by_key(|entry| entry.at);
-        let said = changes.iter().map(|Entry { activity, result, .. }| {
+        let said = changes.iter().map(|OperatorLine { activity, result, .. }| {
             let is_done = *result == Completion::Done;
             let functions = activity.functions.iter().map(|name| shown_name(name)).collect::<Vec<_>>();
             (

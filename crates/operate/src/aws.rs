@@ -122,10 +122,15 @@ pub trait Aws: fmt::Debug {
 
     /// `sqs:SendMessage`: sends each message once, and returns a result for each. If SQS does not respond, the result
     /// is a failure, but SQS may have accepted the message.
-    async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults;
+    async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: PauseCallback<'_>) -> EntryResults;
 
     /// `sqs:DeleteMessage`: deletes messages by their receipt handles, and returns a result for each message.
-    async fn delete(&self, url: &str, receipt_handles: Vec<String>, paused: Paused<'_>) -> EntryResults;
+    async fn delete(
+        &self,
+        url: &str,
+        receipt_handles: Vec<String>,
+        paused: PauseCallback<'_>,
+    ) -> EntryResults;
 
     /// `sqs:ChangeMessageVisibility`: hides each message for a duration, counted from now; zero makes it visible.
     ///
@@ -136,7 +141,7 @@ pub trait Aws: fmt::Debug {
         url: &str,
         messages: Vec<(String, Duration)>,
         repeats: bool,
-        paused: Paused<'_>,
+        paused: PauseCallback<'_>,
     ) -> EntryResults;
 
     /// `ssm:GetParameter`: reads the newest version of a parameter.
@@ -214,12 +219,12 @@ pub trait Aws: fmt::Debug {
     async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure>;
 
     /// `kms:DescribeKey`: describes a KMS key.
-    async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
+    async fn key(&self, id: &str) -> Result<Option<KmsKey>, Failure>;
 }
 
 /// A callback for each pause that SQS requests (`Retry-After`) in response to a batch call. Its arguments are the
 /// length of the pause and the reason.
-pub type Paused<'a> = &'a dyn Fn(Duration, &str);
+pub type PauseCallback<'a> = &'a dyn Fn(Duration, &str);
 
 /// A Lambda function, as `lambda:GetFunction` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -487,7 +492,7 @@ pub struct LogGroup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricQuery<'a> {
     /// The metrics to read.
-    pub series: Vec<Series<'a>>,
+    pub series: Vec<MetricStatistic<'a>>,
     /// The length of time that each point covers: a whole number of minutes.
     pub period: Duration,
     /// The start of the period that the first data point covers.
@@ -498,7 +503,7 @@ pub struct MetricQuery<'a> {
 
 /// A metric to read, and the statistic to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series<'a> {
+pub struct MetricStatistic<'a> {
     /// The metric's namespace, such as `AWS/SQS`.
     pub namespace: &'a str,
     /// The name and value of the metric's dimension.
@@ -613,7 +618,7 @@ pub enum Verdict {
 
 /// A KMS key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct KmsKey {
     /// The key's ARN, or `None` if KMS did not return it.
     pub arn: Option<String>,
     /// True if AWS manages the key for one of its services. Users of that service need no permission for the key.

@@ -24,7 +24,7 @@ pub enum Block {
     /// A table.
     Table(Table),
     /// Events, oldest first.
-    Timeline(Vec<Moment>),
+    Timeline(Vec<TimelineEntry>),
     /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings.
     Rows(Vec<&'static str>),
     /// A note about the output, which the `comeback` command prints to standard error after `note: `.
@@ -35,7 +35,7 @@ pub enum Block {
 
 /// An entry in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct TimelineEntry {
     /// The time of the event.
     pub at: Timestamp,
     /// A description of what happened.

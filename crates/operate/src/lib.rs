@@ -68,6 +68,6 @@ pub use command::{Command, CommandName};
 pub use deployment::find::Which;
 pub use failure::Failure;
 pub use interrupt::Interrupt;
-pub use layout::{Block, Column, Fact, Layout, Moment, Series, Table};
+pub use layout::{Block, Column, Fact, Layout, Series, Table, TimelineEntry};
 pub use operator::{Follow, Operator, Progress, Unwatched};
 pub use text::{Piece, Quotes, Span, Text, Tone, quoted, shell};

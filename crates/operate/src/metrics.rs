@@ -7,7 +7,7 @@ use comeback_engine::{RETENTION, Timestamp};
 use serde::Serialize;
 
 use crate::account::Account;
-use crate::aws::{MetricQuery, Series};
+use crate::aws::{MetricQuery, MetricStatistic};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
@@ -106,13 +106,13 @@ pub(crate) const fn series<'a>(
     (namespace, dimension, value): (&'a str, &'a str, &'a str),
     name: &'a str,
     statistic: &'a str,
-) -> Series<'a> {
-    Series { namespace, dimension: (dimension, value), name, statistic }
+) -> MetricStatistic<'a> {
+    MetricStatistic { namespace, dimension: (dimension, value), name, statistic }
 }
 
 pub(crate) async fn points<const N: usize>(
     account: &Account,
-    series: [Series<'_>; N],
+    series: [MetricStatistic<'_>; N],
     period: Duration,
     time: Range<Timestamp>,
 ) -> Result<[Points; N], Failure> {

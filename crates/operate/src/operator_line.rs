@@ -44,7 +44,7 @@ pub fn flag(name: &str, value: &str) -> String {
 
 /// A log line about a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct OperatorLine {
     /// The time when the change ended.
     pub at: Timestamp,
     /// The user name or role session name of the operator.
@@ -84,10 +84,10 @@ struct Line<'a> {
     v: u64,
     action: &'static str,
     #[serde(flatten)]
-    entry: &'a Entry,
+    entry: &'a OperatorLine,
 }
 
-impl Entry {
+impl OperatorLine {
     fn new(at: Timestamp, by: &str, activity: &Activity, result: &Result<(), Failure>) -> Self {
         let cut = |text: &String| logged(text).to_owned();
         let problem = result.as_ref().err();
@@ -146,7 +146,7 @@ pub async fn record(
 ) -> Result<(), Failure> {
     let Account { aws, place } = &operator.account;
     let at = operator.now();
-    let line = Entry::new(at, place.user(), activity, result).line();
+    let line = OperatorLine::new(at, place.user(), activity, result).line();
     if aws.put_log_line(log_group, STREAM, at, &line).await? {
         return Ok(());
     }
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn entry() -> Entry {
+    fn entry() -> OperatorLine {
         let activity = Activity {
             what: "retry".into(),
             flags: vec!["--within=10m".into()],
@@ -172,7 +172,7 @@ mod tests {
             count: Some(1),
             why: Some("ERROR payload_lost".into()),
         };
-        Entry::new(Timestamp::from_secs(100), "anna", &activity, &Err(Failure::undone("1 is left")))
+        OperatorLine::new(Timestamp::from_secs(100), "anna", &activity, &Err(Failure::undone("1 is left")))
     }
 
     #[test]
@@ -182,12 +182,12 @@ mod tests {
             "flags":["--within=10m"],"functions":["arn:aws:lambda:eu-west-1:123456789012:function:orders"],"keys":["k-1"],"count":1,\
             "why":"ERROR payload_lost","result":"undone","problem":"1 is left"}"#;
         assert_eq!(line, expected.replace("\\\n            ", ""));
-        assert_eq!(Entry::read(&line), Ok(entry()));
-        let earlier = Entry::read(&line.replace(r#""flags":["--within=10m"],"#, "")).unwrap();
+        assert_eq!(OperatorLine::read(&line), Ok(entry()));
+        let earlier = OperatorLine::read(&line.replace(r#""flags":["--within=10m"],"#, "")).unwrap();
         assert_eq!(earlier.activity.flags, Vec::<String>::new());
-        assert_eq!(Entry::read(&line.replace("\"v\":1", "\"v\":2")), Err(NotALine::Newer));
-        assert_eq!(Entry::read(&line.replace("\"operator\"", "\"hold\"")), Err(NotALine::Other));
-        assert_eq!(Entry::read("START RequestId: k-1"), Err(NotALine::Other));
+        assert_eq!(OperatorLine::read(&line.replace("\"v\":1", "\"v\":2")), Err(NotALine::Newer));
+        assert_eq!(OperatorLine::read(&line.replace("\"operator\"", "\"hold\"")), Err(NotALine::Other));
+        assert_eq!(OperatorLine::read("START RequestId: k-1"), Err(NotALine::Other));
     }
 
     #[test]
@@ -207,13 +207,14 @@ mod tests {
     fn a_line_names_the_first_functions_and_counts_all() {
         let functions = (0..5_000).map(|n| format!("f-{n}")).collect();
         let activity = Activity { functions, count: Some(5_000), ..Activity::default() };
-        let entry = Entry::new(Timestamp::from_secs(1), "a", &activity, &Ok(()));
+        let entry = OperatorLine::new(Timestamp::from_secs(1), "a", &activity, &Ok(()));
         assert_eq!((entry.activity.functions.len(), entry.activity.count), (MOST_NAMED, Some(5_000)));
     }
 
     #[test]
     fn the_kind_of_a_failure_is_the_result() {
-        let of = |result| Entry::new(Timestamp::from_secs(1), "a", &Activity::default(), &result).result;
+        let of =
+            |result| OperatorLine::new(Timestamp::from_secs(1), "a", &Activity::default(), &result).result;
         assert_eq!(of(Ok(())), Completion::Done);
         assert_eq!(of(Err(Failure::undone("x"))), Completion::Undone);
         assert_eq!(of(Err(Failure::interrupted("x"))), Completion::Interrupted);

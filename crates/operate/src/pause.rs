@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::pauses::edits::{self, check_spread, chosen_spread, default_spread, open_of};
-use crate::pauses::parameter::Parameter;
+use crate::pauses::parameter::PausesParameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within, target_name};
 use crate::text;
 use crate::text::{Text, quoted};
@@ -103,7 +103,7 @@ impl PauseRetries {
 
     async fn plan_of(&self, operator: &Operator, deployment: Deployment) -> Result<PausePlan, Failure> {
         let (account, function) = (&operator.account, self.function.as_ref());
-        let pauses = Parameter::of(account, &deployment)?.read().await?;
+        let pauses = PausesParameter::of(account, &deployment)?.read().await?;
         let now = operator.now();
         let target = pauses::target(&deployment, function)?;
         let open = open_of(&pauses, &target, now).next().cloned();
@@ -136,7 +136,7 @@ impl PauseRetries {
     ) -> Result<Option<Completed<PausePlan>>, Failure> {
         let Operator { account, interrupt, .. } = operator;
         let (deployment, open) = (&plan.deployment, plan.open());
-        let parameter = Parameter::of(account, deployment)?;
+        let parameter = PausesParameter::of(account, deployment)?;
         let now = operator.now();
         let pause = self.pause(&plan.target, open, account.place.user(), now)?;
         let is_outdated = std::cell::Cell::new(false);

@@ -20,7 +20,7 @@ use crate::pauses::noticed_within;
 use crate::text;
 use crate::text::Text;
 use crate::waiting::filter::WaitingFilter;
-use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::reading::{LogQuery, Reading};
 
 /// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
@@ -93,7 +93,7 @@ async fn choose(
     until_it_is_read(operator, deployment, entry.at()).await;
     let now = operator.now();
     let since = matches!(entry, Recall::Resume(_)).then_some(HELD_LINES);
-    let scope = Scope { wanted, since, handles: true };
+    let scope = LogQuery { wanted, since, handles: true };
     let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
     let policies = deployment.policies().ok();
     let none = Pauses::default();

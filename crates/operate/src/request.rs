@@ -25,7 +25,7 @@ use crate::function::{FunctionName, command_name};
 use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
-use crate::pauses::parameter::Parameter;
+use crate::pauses::parameter::PausesParameter;
 use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, holds, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, recall};
@@ -33,7 +33,7 @@ use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::filter::WaitingFilter;
-use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::reading::{LogQuery, Reading};
 
 /// A [`Change`] that writes a request, either to retry waiting events now or to cancel them.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl Change for RequestEvents {
     async fn perform(&self, operator: &Operator, _: &RequestPlan) -> Result<Performed<Self>, Failure> {
         let plan = self.plan(operator).await?;
         let RequestPlan { deployment, target, wanted, reach, .. } = &plan;
-        let parameter = Parameter::of(&operator.account, deployment)?;
+        let parameter = PausesParameter::of(&operator.account, deployment)?;
         let policies = policies(deployment)?;
         // A handler that has not read the request yet may hide a message again.
         let hidden = reach.hidden.max(longest_hiding(&policies, target));
@@ -137,7 +137,7 @@ impl RequestEvents {
         let account = &operator.account;
         let function = self.function.as_ref();
         let begin = operator.now();
-        let parameter = Parameter::of(account, &deployment)?;
+        let parameter = PausesParameter::of(account, &deployment)?;
         let policies = policies(&deployment)?;
         let target = pauses::retried_target(&deployment, function)?;
         if self.keys.len() > MOST_KEYS {
@@ -152,7 +152,7 @@ impl RequestEvents {
             error: self.error.clone(),
             keys: self.keys.clone(),
         };
-        let scope = Scope { handles: true, ..Scope::of(&wanted) };
+        let scope = LogQuery { handles: true, ..LogQuery::of(&wanted) };
         let reading = Reading::read(operator, deployment.clone(), scope, begin).await?;
         let errors = reading.unmatched(operator, scope, begin).await;
         let reach = Reach::of(&reading.waits, &deployment, &pauses, Recall::Request(&request));

@@ -16,14 +16,14 @@ use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
-use crate::pauses::parameter::Parameter;
+use crate::pauses::parameter::PausesParameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, holds, named, noticed_within};
 use crate::recall::{HELD_LINES, Recalled, recall};
 use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::filter::WaitingFilter;
-use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::reading::{LogQuery, Reading};
 
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Change for ResumeRetries {
     async fn plan(&self, operator: &Operator) -> Result<ResumePlan, Failure> {
         let deployment = operator.deployment().await?;
         let Operator { account, interrupt, .. } = operator;
-        let read = async { Parameter::of(account, &deployment)?.read().await };
+        let read = async { PausesParameter::of(account, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?;
         let now = operator.now();
         let target = pauses::target(&deployment, self.function.as_ref())?;
@@ -140,7 +140,7 @@ impl ResumeRetries {
         let ended = ending(target, now.rounded_up_to_secs());
         let Some(entry) = Recall::Resume(&ended).find(closed) else { return Ok(Reach::default()) };
         let wanted = self.wanted();
-        let scope = Scope { wanted: &wanted, since: Some(HELD_LINES), handles: true };
+        let scope = LogQuery { wanted: &wanted, since: Some(HELD_LINES), handles: true };
         let read = Reading::read(operator, deployment.clone(), scope, now);
         let reading = operator.interrupt.or(read).await?;
         Ok(Reach::of(&reading.waits, deployment, closed, entry))
@@ -159,7 +159,7 @@ pub(crate) fn ending(target: &PauseTarget, end: Timestamp) -> Pause {
 /// Ends the open pauses. Returns the time at which they end, and the older pauses that were dropped for lack of room.
 async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
     let account = &operator.account;
-    let parameter = Parameter::of(account, &plan.deployment)?;
+    let parameter = PausesParameter::of(account, &plan.deployment)?;
     let (now, spread) = (operator.now(), Duration::from_secs(plan.spread_seconds));
     let end = now.rounded_up_to_secs();
     let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();

@@ -14,16 +14,16 @@ use serde::Serialize;
 use crate::change::Answer;
 use crate::deployment::{Deployment, Unlisted};
 use crate::failure::Failure;
-use crate::layout::{Block, Layout, Moment};
+use crate::layout::{Block, Layout, TimelineEntry};
 use crate::operator::{Operator, Progress};
 use crate::pauses::in_force::InForce;
 use crate::pauses::noticed_within;
 use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text};
-use crate::trace::logs::{Invocation, Logs, Report};
+use crate::trace::logs::{InvocationReport, LoggedInvocation, Logs};
 use crate::trace::sentence::sentence;
-use crate::trace::story::{Happened, Step, Story, StoryEnd};
+use crate::trace::story::{StepKind, Story, StoryEnd, StoryStep};
 
 /// The history of one event, read from the logs.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +32,7 @@ pub struct Trace {
     #[serde(flatten)]
     pub story: Story,
     /// The invocations that were looked up in the targets' logs, in order.
-    pub invocations: Vec<Invocation>,
+    pub invocations: Vec<LoggedInvocation>,
     /// The current state of the function's pauses, or `None` if it is unknown or the event is not waiting.
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read, if any.
@@ -105,8 +105,8 @@ impl Trace {
                 deployment.log_group
             ))
         })?;
-        let last_failure = story.steps.iter().rfind(|step| step.happened == Happened::Failed);
-        let last_failure = last_failure.and_then(Step::request_id).map(ToOwned::to_owned);
+        let last_failure = story.steps.iter().rfind(|step| step.happened == StepKind::Failed);
+        let last_failure = last_failure.and_then(StoryStep::request_id).map(ToOwned::to_owned);
         let last_retry = match &story.end {
             StoryEnd::Invoked { request_id, .. } => request_id.clone(),
             _ => None,
@@ -142,18 +142,18 @@ impl Trace {
     }
 
     /// The invocation with this request id, or `None` if its log was not read.
-    pub fn invocation(&self, request_id: Option<&str>) -> Option<&Invocation> {
+    pub fn invocation(&self, request_id: Option<&str>) -> Option<&LoggedInvocation> {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
     }
 
     /// Lambda's report on the last retry, or `None` if the event did not end with a retry, or its log was not read.
-    pub fn last_report(&self) -> Option<&Report> {
+    pub fn last_report(&self) -> Option<&InvocationReport> {
         let StoryEnd::Invoked { request_id, .. } = &self.story.end else { return None };
         Some(&self.invocation(request_id.as_deref())?.report)
     }
 
     /// The steps in the event's history, described in words.
-    pub fn timeline(&self) -> Vec<Moment> {
+    pub fn timeline(&self) -> Vec<TimelineEntry> {
         self.story.steps.iter().map(|step| self.moment(step)).collect()
     }
 
@@ -172,15 +172,15 @@ impl Trace {
         Some(format!("Unknown whether its function is paused now: {why}").into())
     }
 
-    fn moment(&self, step: &Step) -> Moment {
+    fn moment(&self, step: &StoryStep) -> TimelineEntry {
         // The log of the first attempt is shown below its failure, because the handler did not make that invocation.
         let id = match step.happened {
-            Happened::Failed if step.attempt() > 0 => None,
+            StepKind::Failed if step.attempt() > 0 => None,
             _ => step.request_id(),
         };
         let logged = self.invocation(id).into_iter().flat_map(|invocation| &invocation.lines);
         let below = logged.flat_map(|logged| logged.line.lines()).map(ToOwned::to_owned).collect();
-        Moment { at: step.at, text: sentence(step), below }
+        TimelineEntry { at: step.at, text: sentence(step), below }
     }
 }
 
@@ -235,13 +235,13 @@ pub(crate) mod tests {
     }
 
     /// Builds a trace of one event for tests, from the time (in seconds) and the fields of each log line.
-    pub(crate) fn trace(lines: &[(u64, Value)], end: StoryEnd, invocations: Vec<Invocation>) -> Trace {
+    pub(crate) fn trace(lines: &[(u64, Value)], end: StoryEnd, invocations: Vec<LoggedInvocation>) -> Trace {
         let steps = lines.iter().map(|(second, fields)| {
             let mut fields = fields.clone();
             fields["timestamp"] = json!(at(*second));
             let line = test_line(fields);
-            let (happened, event) = (Happened::Logged(line.what), line.event.unwrap());
-            Step { at: line.timestamp, last: line.timestamp, happened, event }
+            let (happened, event) = (StepKind::Logged(line.what), line.event.unwrap());
+            StoryStep { at: line.timestamp, last: line.timestamp, happened, event }
         });
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
         let (targets, steps) = (BTreeMap::new(), steps.collect());

@@ -19,14 +19,14 @@ use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::text::Text;
 use crate::waiting::filter::WaitingFilter;
-use crate::waiting::reading::{Reading, Scope};
-use crate::waiting::report::{Listing, Report};
+use crate::waiting::reading::{LogQuery, Reading};
+use crate::waiting::report::{ReportQuery, WaitingReport};
 
 /// The waiting events in a deployment, ready to be [reported](Self::report).
 #[derive(Debug)]
 pub struct Waiting {
     reading: Reading,
-    listing: Listing,
+    listing: ReportQuery,
     now: Timestamp,
     unmatched: Option<Text>,
 }
@@ -39,13 +39,13 @@ pub struct Waiting {
 /// Fails if the deployment, its queue or its log cannot be read.
 pub async fn waiting(
     operator: &Operator,
-    listing: Listing,
+    listing: ReportQuery,
     since: Option<Duration>,
 ) -> Result<Waiting, Failure> {
     let deployment = operator.deployment().await?;
     let now = operator.now();
     let wanted = &listing.wanted;
-    let scope = Scope { since, ..Scope::of(wanted) };
+    let scope = LogQuery { since, ..LogQuery::of(wanted) };
     let read = async {
         let mut reading = Reading::read(operator, deployment, scope, now).await?;
         reading.apply_pauses(now);
@@ -64,10 +64,10 @@ pub fn no_error_matches(glob: &str, errors: &str) -> String {
 
 impl Waiting {
     /// The report on the waiting events that the listing selects.
-    pub fn report(&self) -> Report<'_> {
-        let Self { reading, listing: Listing { wanted, due, events }, now, unmatched } = self;
+    pub fn report(&self) -> WaitingReport<'_> {
+        let Self { reading, listing: ReportQuery { wanted, due, events }, now, unmatched } = self;
         // The log was read with the filter, so the report filters only by due time.
-        let listing = Listing { wanted: WaitingFilter::default(), due: *due, events: events.clone() };
+        let listing = ReportQuery { wanted: WaitingFilter::default(), due: *due, events: events.clone() };
         let mut report = reading.report(&listing, *now);
         report.notes.extend(reading.unlogged_qualifiers(wanted));
         report.unmatched.clone_from(unmatched);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use comeback_engine::{Early, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Timestamp, What};
 use comeback_operate::aws::simulated::{
-    Circumstances, Selection, SimulatedChange, SimulatedCommand, SimulatedOperators,
+    Circumstances, EventSelection, SimulatedChange, SimulatedCommand, SimulatedOperators,
 };
 use comeback_timelapse::{
     EventNumber, Fault, Faults, Invariant, MakeOperators, PolicyChange, RunError, START, Scenario,
@@ -130,7 +130,7 @@ fn the_same_seed_twice_is_byte_identical() {
 #[test]
 fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
     let last = |killed_after| {
-        let retry = SimulatedChange::Retry(MINUTE, Selection::All);
+        let retry = SimulatedChange::Retry(MINUTE, EventSelection::All);
         let command = SimulatedCommand { killed_after, ..command(3 * HOUR + 2 * MINUTE, retry) };
         let operators = SimulatedOperators { commands: vec![command], ..SimulatedOperators::default() };
         let mut seen = Seen::default();
@@ -147,7 +147,7 @@ fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
 #[test]
 fn a_cancel_recalls_what_it_dead_letters() {
     let operators = SimulatedOperators {
-        commands: vec![command(2 * HOUR, SimulatedChange::Cancel(Selection::All))],
+        commands: vec![command(2 * HOUR, SimulatedChange::Cancel(EventSelection::All))],
         ..SimulatedOperators::default()
     };
     let scenario = Scenario {
@@ -171,7 +171,7 @@ fn a_cancel_recalls_what_it_dead_letters() {
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {
         let retry =
-            |turn: u32| command(turn * 5 * MINUTE, SimulatedChange::Retry(MINUTE / 6, Selection::All));
+            |turn: u32| command(turn * 5 * MINUTE, SimulatedChange::Retry(MINUTE / 6, EventSelection::All));
         let operators = SimulatedOperators {
             circumstances: Circumstances { seed, log_delay: MINUTE / 2, ..Circumstances::default() },
             commands: (1..15).map(retry).collect(),
@@ -206,7 +206,7 @@ fn no_recall_repeats_a_call_that_may_have_been_accepted() {
 #[test]
 fn calls_take_time() {
     let at = 2 * HOUR;
-    let retry = command(at, SimulatedChange::Retry(Duration::ZERO, Selection::All));
+    let retry = command(at, SimulatedChange::Retry(Duration::ZERO, EventSelection::All));
     let operators = SimulatedOperators { commands: vec![retry], ..SimulatedOperators::default() };
     let scenario = Scenario { operators: Some(operators.make()), ..Scenario::default() };
     let mut seen = Seen::default();
@@ -231,7 +231,7 @@ fn a_command_that_fails_without_a_reason_ends_the_run() {
     let Err(RunError::Violated(violation)) = result(refused, 0.0) else { panic!("it did not fail") };
     assert_eq!(violation.invariant, Invariant::WorkingCommands);
     assert!(violation.to_string().contains("it must be at most 1209600 s"), "{violation}");
-    assert_eq!(result(SimulatedChange::Retry(MINUTE, Selection::All), 1.0), Ok(()), "each call fails");
+    assert_eq!(result(SimulatedChange::Retry(MINUTE, EventSelection::All), 1.0), Ok(()), "each call fails");
 }
 
 /// Values of `POLICIES` that differ widely, for the functions `orders` and `export-eu`.

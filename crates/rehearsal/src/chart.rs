@@ -109,7 +109,7 @@ pub fn header<'a>(
 }
 
 /// The plot area of a chart.
-pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
+pub type PlotArea<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 /// Size of the labels beside the axes, in pixels. On a phone, charts are scaled down, and the labels are 9 pixels high.
 pub const TEXT: i32 = 15;
@@ -118,7 +118,7 @@ const LABEL_WIDTH: u32 = 42;
 
 /// Space around a plot, in pixels, for labels, a header and margins.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct Padding {
     /// Room above the plot.
     pub top: u32,
     /// Room to the right of the plot.
@@ -129,7 +129,7 @@ pub struct Room {
     pub margin: u32,
 }
 
-impl Room {
+impl Padding {
     /// The space around a plot on a page, where the heading and the legend are HTML.
     pub const PAGE: Self = Self { top: 12, right: 16, left: 66, margin: 0 };
     /// Room for the labels below the plot.
@@ -146,14 +146,14 @@ pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     root: &'a Area<'b>,
     (x, x_title): (X, &str),
     (y, y_title): (CountAxis, &str),
-    Room { top, right, left, margin }: Room,
-) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
+    Padding { top, right, left, margin }: Padding,
+) -> Result<PlotArea<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
         .margin_top(top)
         .margin_bottom(margin)
         .margin_left(margin)
         .margin_right(right)
-        .x_label_area_size(Room::BELOW)
+        .x_label_area_size(Padding::BELOW)
         .y_label_area_size(left)
         .build_cartesian_2d(x, y)?;
     let small = (FONT, TEXT).into_text_style(root).color(&MUTED);
@@ -199,7 +199,7 @@ impl LineStyle {
     /// Draws a line through `points`.
     pub fn draw<X: Ranged<ValueType = f64>>(
         self,
-        chart: &mut Frame<'_, '_, X, CountAxis>,
+        chart: &mut PlotArea<'_, '_, X, CountAxis>,
         points: Vec<(f64, f64)>,
         colour: RGBColor,
     ) -> Drawing {

@@ -3,7 +3,7 @@
 use askama::Template;
 use plotters::style::RGBColor;
 
-use crate::chart::{Area, Drawing, LineStyle, Room, name_of, svg};
+use crate::chart::{Area, Drawing, LineStyle, Padding, name_of, svg};
 
 /// Style sheet for a page. The page must define the colours of [`PALETTE`](crate::chart::PALETTE) as CSS variables.
 pub const STYLE: &str = include_str!("../templates/report.css");
@@ -15,7 +15,7 @@ pub const WIDE: (u32, u32) = (1_200, 250);
 /// An HTML table, in which all columns but the first contain figures.
 #[derive(Template)]
 #[template(path = "table.html")]
-pub struct Table {
+pub struct FigureTable {
     /// The caption, displayed above the table.
     pub caption: String,
     /// The heading and the cells of each column.
@@ -33,15 +33,15 @@ pub struct Chart {
     /// Description of the chart for readers who cannot see the drawing.
     pub description: String,
     /// The meaning of each mark in the chart.
-    pub keys: Vec<Key>,
+    pub keys: Vec<LegendEntry>,
     /// The drawing.
     pub picture: Picture,
     /// The chart's figures as a table, collapsed below the chart; `None` for a chart without a table.
-    pub table: Option<Table>,
+    pub table: Option<FigureTable>,
 }
 
 /// An entry in a chart's legend.
-pub struct Key {
+pub struct LegendEntry {
     /// The mark as text, such as `━━`.
     pub symbol: &'static str,
     /// Colour of the mark.
@@ -50,7 +50,7 @@ pub struct Key {
     pub label: String,
 }
 
-impl Key {
+impl LegendEntry {
     /// Creates a legend entry for a line.
     pub fn of_line(line: LineStyle, colour: RGBColor, label: impl Into<String>) -> Self {
         Self { symbol: line.symbol(), colour, label: label.into() }
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-impl Table {
+impl FigureTable {
     fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
         let cells = |row: usize| self.columns.iter().map(move |(_, cells)| cells[row].as_str()).collect();
         (0..self.columns[0].1.len()).map(cells)
@@ -99,14 +99,14 @@ impl Picture {
 
     /// Converts a position on the horizontal axis, from 0 to 1, to a position in pixels.
     fn x(&self, share: f64) -> f64 {
-        let Room { left, right, .. } = Room::PAGE;
+        let Padding { left, right, .. } = Padding::PAGE;
         f64::from(left) + share * f64::from(self.size.0 - left - right)
     }
 
     /// The top of the plot and the plot's height, in pixels.
     fn plot(&self) -> (u32, u32) {
-        let top = Room::PAGE.top;
-        (top, self.size.1 - top - Room::BELOW)
+        let top = Padding::PAGE.top;
+        (top, self.size.1 - top - Padding::BELOW)
     }
 
     fn is_wide(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Describes in words how many events wait at the same time, and whether they exceed the queue's in-flight limit.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
-use comeback_timelapse::{InFlight, Moves, Scenario};
+use comeback_timelapse::{InFlight, MoveCosts, Scenario};
 
 use comeback_operate::durations::{self, short};
 use comeback_operate::numbers::{grouped, rate_text, rounded};
@@ -59,7 +59,7 @@ fn without_limit(in_flight: &InFlight) -> String {
         short(in_flight.mean_wait_seconds),
         rounded(in_flight.waiting),
     );
-    let Moves { delayed, per_second, usd_per_hour, usd_per_million_event_hours } = in_flight.moves;
+    let MoveCosts { delayed, per_second, usd_per_hour, usd_per_million_event_hours } = in_flight.moves;
     let Some(usd_per_million) = usd_per_million_event_hours else {
         return format!("{waiting} HIDE_UP_TO has room for all of them: none is sent again.");
     };

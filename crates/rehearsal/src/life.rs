@@ -6,8 +6,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, Room, TEXT, frame, style, write};
-use crate::figure::{Key, Picture, drawn_in};
+use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, Padding, TEXT, frame, style, write};
+use crate::figure::{LegendEntry, Picture, drawn_in};
 
 /// Something that happened to an event, drawn as a mark or a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +42,8 @@ const START: f64 = 0.5;
 const ATTEMPTS: f64 = 120.0;
 
 /// Returns the legend: the meaning of each mark.
-pub fn keys() -> Vec<Key> {
-    let key = |symbol, colour, label: &str| Key { symbol, colour, label: label.into() };
+pub fn keys() -> Vec<LegendEntry> {
+    let key = |symbol, colour, label: &str| LegendEntry { symbol, colour, label: label.into() };
     vec![
         key("■", BLUE, "hidden for its backoff"),
         key("✕", GREY, "target failed"),
@@ -61,7 +61,7 @@ pub fn draw(size: (u32, u32), moments: &[Moment], line: Option<(Duration, &str)>
     let y = CountAxis::Whole((-0.7..most + 0.7).into());
     drawn_in(size, |root| {
         let line = line.filter(|(moment, _)| x.shows(since(*moment)));
-        let mut chart = frame(root, (x, "time since the first failure"), (y, ""), Room::PAGE)?;
+        let mut chart = frame(root, (x, "time since the first failure"), (y, ""), Padding::PAGE)?;
         if let Some((moment, name)) = line {
             let ends = [(since(moment), -0.7), (since(moment), most + 0.7)];
             chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;

@@ -12,12 +12,12 @@ use comeback_engine::{Policies, Policy, PolicyEntry, SettingError, Settings};
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::{rate_flag, read_number, read_rate};
 use comeback_operate::{Failure, durations};
-use comeback_timelapse::{Goal, Plan, TARGET_ARN};
+use comeback_timelapse::{Goal, PolicyPlan, TARGET_ARN};
 use serde::Serialize;
 
 use crate::deployed::{self, DeployedSetting};
 use crate::failure;
-use crate::figure::Table;
+use crate::figure::FigureTable;
 use crate::flags::{self, PolicyFlags, own_command};
 
 pub use plot::draw;
@@ -103,7 +103,7 @@ fn common_policy(policy: &Policy) -> Policy {
 pub struct Recommended {
     /// The compared policies, and the recommended policy.
     #[serde(flatten)]
-    pub plan: Plan,
+    pub plan: PolicyPlan,
     #[serde(flatten)]
     pasted: Pasted,
     /// Sentences that say why no policy meets the goal; empty if a policy meets the goal.
@@ -127,8 +127,8 @@ pub fn recommended(
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let policy = common_policy(entry.map_or(policies.stack(), PolicyEntry::policy));
     let other = policy.settings();
-    let (all, done) = (Plan::policies(&goal), AtomicUsize::new(0));
-    let plan = Plan::of(&goal, &policy, &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, all));
+    let (all, done) = (PolicyPlan::policies(&goal), AtomicUsize::new(0));
+    let plan = PolicyPlan::of(&goal, &policy, &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, all));
     let plan = plan.map_err(|error| failure::of_run(error, &repeat(&goal, other)))?;
     Ok(Recommended {
         pasted: Pasted::of(&plan, other, entry),
@@ -148,7 +148,7 @@ impl Recommended {
     }
 
     /// Returns a table of the default policy and the plan's Pareto-optimal policies.
-    pub fn policies(&self) -> Table {
+    pub fn policies(&self) -> FigureTable {
         words::figures(&self.plan)
     }
 
@@ -185,7 +185,7 @@ struct Pasted {
 }
 
 impl Pasted {
-    fn of(plan: &Plan, other: &Settings, entry: Option<&PolicyEntry>) -> Self {
+    fn of(plan: &PolicyPlan, other: &Settings, entry: Option<&PolicyEntry>) -> Self {
         let cheapest = plan.cheapest.as_ref();
         Self {
             settings: cheapest.map(|policy| match entry {
@@ -247,7 +247,7 @@ mod tests {
         recommended(&arguments, &|done, all| told.lock().unwrap().push((done, all))).unwrap();
         let mut told = told.into_inner().unwrap();
         told.sort_unstable();
-        let all = Plan::policies(&arguments.goal());
+        let all = PolicyPlan::policies(&arguments.goal());
         assert_eq!(told, (1..=all).map(|done| (done, all)).collect::<Vec<_>>());
     }
 

@@ -57,9 +57,9 @@ pub(crate) trait Sqs: Send + Sync {
 
 /// The SDK's client, created for the first call, so that batches without failures do not wait for it.
 #[derive(Debug, Default)]
-pub(crate) struct Aws(OnceCell<Client>);
+pub(crate) struct SdkSqs(OnceCell<Client>);
 
-impl Aws {
+impl SdkSqs {
     async fn client(&self) -> &Client {
         let make = || async {
             let timeouts = TimeoutConfig::builder().operation_attempt_timeout(CALL_TIMEOUT).build();
@@ -73,7 +73,7 @@ impl Aws {
     }
 }
 
-impl Sqs for Aws {
+impl Sqs for SdkSqs {
     fn hide<'a>(
         &'a self,
         queue_url: &'a str,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     /// Starts a local server that responds to every call with `answer`, and returns a client for that server.
-    fn answering(answer: &'static str) -> Aws {
+    fn answering(answer: &'static str) -> SdkSqs {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());
         std::thread::spawn(move || {
@@ -251,7 +251,7 @@ mod tests {
             aws_sdk_sqs::Config::builder().behavior_version(BehaviorVersion::latest()).allow_no_auth();
         let config = config.region(Region::new("eu-west-1")).endpoint_url(endpoint);
         let config = config.retry_config(RetryConfig::disabled());
-        Aws(OnceCell::new_with(Some(Client::from_conf(config.build()))))
+        SdkSqs(OnceCell::new_with(Some(Client::from_conf(config.build()))))
     }
 
     #[tokio::test]

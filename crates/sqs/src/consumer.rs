@@ -20,10 +20,10 @@ use rand::RngExt as _;
 use serde_json::Value;
 use tower_service::Service;
 
-use crate::calls::{Aws, Hiding, MOST_ENTRIES, Refused, Sqs, queue_url};
+use crate::calls::{Hiding, MOST_ENTRIES, Refused, SdkSqs, Sqs, queue_url};
 use crate::dead_letter::{DeadLetter, Last, redriven};
 use crate::line::ConsumerLine;
-use crate::policy::{BadOptions, Options, Sent};
+use crate::policy::{BadOptions, Options, SystemAttributes};
 
 /// Lambda's maximum timeout for a function.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
@@ -82,7 +82,7 @@ where
         shared: Arc::new(Shared {
             options,
             handler,
-            sqs: Box::new(Aws::default()),
+            sqs: Box::new(SdkSqs::default()),
             now,
             time_left: Box::new(time_left),
             draw: Box::new(draw),
@@ -166,7 +166,7 @@ fn foreign(record: &Value) -> Option<String> {
 struct ReceivedMessage {
     record: SqsMessage,
     id: String,
-    sent: Sent,
+    sent: SystemAttributes,
     /// The ID of the message's group in a FIFO queue, or `None` in a standard queue.
     group: Option<String>,
     end: Mutex<Ending>,
@@ -198,7 +198,7 @@ impl ReceivedMessage {
         };
         let millis = |name| number(name).map_or(now, Timestamp::from_millis);
         let receives = number("ApproximateReceiveCount").unwrap_or(1).max(1);
-        let sent = Sent {
+        let sent = SystemAttributes {
             receives: receives.try_into().unwrap_or(u32::MAX),
             sent: millis("SentTimestamp"),
             first_receive: millis("ApproximateFirstReceiveTimestamp"),

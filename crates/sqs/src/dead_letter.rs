@@ -8,7 +8,7 @@ use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{NoRetry, Sent};
+use crate::policy::{NoRetry, SystemAttributes};
 
 /// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
@@ -69,7 +69,7 @@ struct ErrorBody<'a> {
 
 /// The JSON members that distinguish Comeback's dead-letters from other messages.
 #[derive(Deserialize)]
-struct Redriven {
+struct ReceivedBody {
     reason: String,
     #[serde(rename = "dead_lettered_at")]
     _dead_lettered_at: IgnoredAny,
@@ -80,7 +80,7 @@ struct Redriven {
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
-    let dead_letter: Option<Redriven> = body.and_then(|body| serde_json::from_str(body).ok());
+    let dead_letter: Option<ReceivedBody> = body.and_then(|body| serde_json::from_str(body).ok());
     if let Some(it) = dead_letter.filter(|it| REASONS.iter().any(|reason| reason.name() == it.reason)) {
         record.body = Some(it.payload);
     }
@@ -89,7 +89,12 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 
 impl DeadLetter {
     /// Makes the dead-letter for a message, with fewer details if it would otherwise be too large for SQS.
-    pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
+    pub(crate) fn of(
+        record: &SqsMessage,
+        sent: SystemAttributes,
+        last: &Last<'_>,
+        function_arn: &str,
+    ) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
         let retries_made = sent.receives.saturating_sub(1);

@@ -130,7 +130,7 @@ impl Options {
     }
 
     /// Returns the reason why a failed message gets no retry, or `None` if it may get one. Ignores the message's age.
-    fn ends(&self, message: Sent, error_type: &str) -> Option<NoRetry> {
+    fn ends(&self, message: SystemAttributes, error_type: &str) -> Option<NoRetry> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
             return Some(NoRetry { reason: ReasonCode::NonRetryableError, detail });
@@ -140,7 +140,7 @@ impl Options {
         Some(NoRetry { reason: ReasonCode::MaxRetries, detail })
     }
 
-    fn too_old(&self, message: Sent) -> NoRetry {
+    fn too_old(&self, message: SystemAttributes) -> NoRetry {
         let detail = format!("sent at {}; max_age is {} s", message.sent, self.max_age.as_secs());
         NoRetry { reason: ReasonCode::MaxAge, detail }
     }
@@ -149,11 +149,11 @@ impl Options {
     /// reason for ignoring it.
     pub(crate) fn decide(
         &self,
-        message: Sent,
+        message: SystemAttributes,
         error: &Diagnostic,
         now: Timestamp,
         draw: Draw<'_>,
-    ) -> (Result<Retry, NoRetry>, Option<String>) {
+    ) -> (Result<NextRetry, NoRetry>, Option<String>) {
         let (asked, ignored) = match requested(error, now) {
             Some(Ok(wait)) => (Some(wait), None),
             Some(Err(why)) => (None, Some(why)),
@@ -175,8 +175,8 @@ impl Options {
         let last = message.sent.saturating_add(self.max_age - margin);
         let due = now.saturating_add(delay);
         let decided = match due <= last {
-            true => Ok(Retry { due, due_by }),
-            false if last >= now.saturating_add(margin) => Ok(Retry { due: last, due_by }),
+            true => Ok(NextRetry { due, due_by }),
+            false if last >= now.saturating_add(margin) => Ok(NextRetry { due: last, due_by }),
             false => Err(self.too_old(message)),
         };
         (decided, ignored)
@@ -188,14 +188,14 @@ pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
 /// SQS's data about a message and its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct SystemAttributes {
     pub(crate) receives: u32,
     pub(crate) sent: Timestamp,
     pub(crate) first_receive: Timestamp,
     pub(crate) fifo: bool,
 }
 
-impl Sent {
+impl SystemAttributes {
     /// Returns the visibility timeout to set at `now` for a message due at `due`: whole seconds, at least 1.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
@@ -208,7 +208,7 @@ impl Sent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Retry {
+pub(crate) struct NextRetry {
     pub(crate) due: Timestamp,
     pub(crate) due_by: DueBy,
 }
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn every_shared_name_is_read_as_expected() {
         let now = Timestamp::from_secs(1_000_000);
-        let message = Sent { receives: 1, sent: now, first_receive: now, fifo: false };
+        let message = SystemAttributes { receives: 1, sent: now, first_receive: now, fifo: false };
         for case in shared_cases("names.json") {
             let error = failed(case["error_type"].as_str().unwrap(), "900");
             let (decided, _) = Options::default().decide(message, &error, now, &|least, _| least);
@@ -406,7 +406,7 @@ mod tests {
         ) {
             let now = Timestamp::from_secs(1_000_000);
             let first_receive = Timestamp::from_secs(1_000_000 - held);
-            let message = Sent { receives, sent: first_receive, first_receive, fifo: false };
+            let message = SystemAttributes { receives, sent: first_receive, first_receive, fifo: false };
             let hiding = message.hiding(now.saturating_add(Duration::from_millis(left)), now);
             let longest = if receives > 1 { 41_940 } else { 43_170_u64.saturating_sub(held) };
             prop_assert_eq!(hiding.as_secs(), left.div_ceil(1_000).min(longest).max(1));

@@ -6,7 +6,7 @@ mod policy_table;
 use std::time::Duration;
 
 use comeback_engine::{Policy, Settings};
-use comeback_timelapse::{Goal, Plan};
+use comeback_timelapse::{Goal, PolicyPlan};
 
 use policy_table::{DAY, OUTAGES, Outage, POLICIES, failing, quiet, settings};
 
@@ -45,7 +45,7 @@ fn planned(outage: Outage) -> String {
     let defaults = settings(defaults, Outage::MAX_AGE);
     let goal = Goal { recover_within: RECOVER_WITHIN, ..outage.goal() };
     let policy = Policy::new(defaults.clone()).expect("a valid policy");
-    let plan = Plan::of(&goal, &policy, &|| {}).expect("a plan");
+    let plan = PolicyPlan::of(&goal, &policy, &|| {}).expect("a plan");
     let cheapest = plan.cheapest.expect("a policy that meets the goal");
     let recommended = Settings {
         base_backoff: cheapest.base_backoff,

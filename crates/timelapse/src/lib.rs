@@ -11,8 +11,8 @@
 //! ```
 //!
 //! [`run`] takes a [`Scenario`] and policies, and returns a [`Summary`]. If the run breaks an [`Invariant`], the error
-//! contains a [`Violation`]. [`Schedule`] follows events whose target fails every time. [`Plan`] finds the cheapest
-//! policy that meets a goal.
+//! contains a [`Violation`]. [`Schedule`] follows events whose target fails every time. [`PolicyPlan`] finds the
+//! cheapest policy that meets a goal.
 //!
 //! | file | holds |
 //! |---|---|
@@ -24,7 +24,7 @@
 //! | `account`, `rehearsal` | the handler's access to AWS; [`rehearse`]: one batch, with every AWS call accepted |
 //! | `scenario`, `targets`, `operators`, `event` | the input to a run: its settings, functions, operators and events |
 //! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
-//! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
+//! | `schedule`, `plan` | [`Schedule`]; [`PolicyPlan`] |
 //! | `live` | [`Live`]: a deployment that keeps running while somebody acts on it |
 
 /// Defines an enum with a string for each variant.
@@ -84,10 +84,10 @@ pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
 pub use live::{Defect, Live, LiveFunction, Surroundings};
 pub use operators::{MakeOperators, OperatedDeployment, Operators};
-pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, REHEARSED};
+pub use plan::{Candidate, Goal, Limit, LimitedBy, PolicyPlan, REHEARSED};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};
-pub use schedule::in_flight::{InFlight, Moves};
+pub use schedule::in_flight::{InFlight, MoveCosts};
 pub use schedule::{MAX_EVENTS, RetriesMade, Schedule, ScheduledRetry, Spread};
 pub use simulation::{RunError, run};
 pub use targets::SimulatedTarget;

@@ -19,7 +19,7 @@ pub use goal::{Goal, REHEARSED};
 
 /// Result of planning: every policy in the grid, and the cheapest that meets the goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct PolicyPlan {
     /// The outage to recover from, and the time allowed for the recovery.
     pub goal: Goal,
     /// The cheapest policy that meets the goal; `None` if no policy meets the goal.
@@ -59,7 +59,7 @@ pub enum LimitedBy {
     Waits,
 }
 
-impl Plan {
+impl PolicyPlan {
     /// Rehearses every policy in the grid on all cores, and calls `progress` after each. The grid varies
     /// `BASE_BACKOFF`, `MAX_BACKOFF` and `JITTER`; the other settings come from `policy`. The plan is the same on any
     /// number of cores.
@@ -105,8 +105,8 @@ impl Plan {
     }
 }
 
-/// Returns the policies for [`Plan::unbeaten`]. If several have equal figures, returns only the one with the shortest
-/// cap.
+/// Returns the policies for [`PolicyPlan::unbeaten`]. If several have equal figures, returns only the one with the
+/// shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));

@@ -15,8 +15,8 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::draw_id;
 use crate::aws::mapping::{LONG_POLL, Mapping};
-use crate::aws::queue::{QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
-use crate::aws::target::{Target, TargetError};
+use crate::aws::queue::{OutgoingMessage, QueueSettings, QueueTimer, ReceiptHandle, SqsQueue};
+use crate::aws::target::{TargetError, Targets};
 use crate::check::Broken;
 use crate::check::history::{Attempt, Carried, Origin};
 use crate::check::log::LogCheck;
@@ -63,7 +63,7 @@ pub(crate) struct World {
     agenda: Agenda<Occurrence>,
     queue: SqsQueue<Carried>,
     mapping: Mapping<Batch>,
-    target: Target<Attempt>,
+    target: Targets<Attempt>,
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
     pub(crate) log: LogCheck,
@@ -76,7 +76,7 @@ pub(crate) struct World {
     policy: Policy,
     /// Arrival times of the events that have not arrived yet, earliest last.
     arrivals: Vec<Timestamp>,
-    counts: Counts,
+    counts: InFlightCounts,
     message_ids: Xoshiro256PlusPlus,
     /// A separate generator for the ids of copies, so that moves do not change the ids of other messages.
     copy_ids: Xoshiro256PlusPlus,
@@ -101,7 +101,7 @@ impl World {
                 ..QueueSettings::default()
             }),
             mapping: Mapping::new(START),
-            target: Target::new(scenario, seeds.random()),
+            target: Targets::new(scenario, seeds.random()),
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             environments: Environments::new(policies, scenario, oracle.environment_made()),
             oracle,
@@ -109,7 +109,7 @@ impl World {
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),
             current_batch: None,
             arrivals,
-            counts: Counts::default(),
+            counts: InFlightCounts::default(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             operated: Operated::default(),
@@ -246,11 +246,12 @@ impl World {
         let entry = self.oracle.sent(id, attempt.event, self.now);
         let error = body.contains(error.error_type).then_some(error.error_type);
         let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked, error } };
-        let sent = self.enqueue(Sent { id, body, delay: Duration::ZERO, attributes: None, carried });
+        let sent =
+            self.enqueue(OutgoingMessage { id, body, delay: Duration::ZERO, attributes: None, carried });
         self.strike_retention(sent);
     }
 
-    fn enqueue(&mut self, sent: Sent<Carried>) -> ReceiptHandle {
+    fn enqueue(&mut self, sent: OutgoingMessage<Carried>) -> ReceiptHandle {
         let sent = self.queue.send(self.now, self.scenario.end(), &mut self.agenda, sent);
         sent.expect("BUG: a delay of over 15 minutes")
     }
@@ -395,13 +396,13 @@ impl World {
 
 /// Counts of the messages in flight, taken once a minute because SQS's own count may be a minute old.
 #[derive(Debug, Default)]
-struct Counts {
+struct InFlightCounts {
     minute: u64,
     /// The latest counts of the messages in flight, one per minute, oldest first.
     taken: VecDeque<usize>,
 }
 
-impl Counts {
+impl InFlightCounts {
     /// The age, in minutes, of the count that SQS returns when a fault makes it stale.
     const STALE: usize = 10;
 

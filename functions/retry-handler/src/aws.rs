@@ -34,13 +34,13 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
 #[derive(Debug)]
-pub(crate) struct Aws {
+pub(crate) struct AwsClients {
     sqs: aws_sdk_sqs::Client,
     lambda: aws_sdk_lambda::Client,
     pauses: Option<PausesParameter>,
 }
 
-impl Aws {
+impl AwsClients {
     /// Builds the clients; `pauses` is the name of the pauses parameter.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Aws {
 
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
-    aws: &'c Aws,
+    aws: &'c AwsClients,
     /// Time after which the first round of hiding starts no further calls, to leave time for the `Invoke` calls. `None`
     /// if there is no time for an `Invoke`. The first round takes the value, so later rounds find `None`.
     first_hiding_ends: Cell<Option<Instant>>,

@@ -3,7 +3,7 @@
 use comeback_engine::{Policies, QueueArn, Setting};
 
 use crate::aws::SdkSettings;
-use crate::metrics::Metrics;
+use crate::metrics::MetricsConfig;
 
 /// The handler's configuration.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Config {
     pub(crate) retry_queue_url: Option<String>,
     /// Name of the SSM parameter that holds the pauses; if `None`, nothing is ever paused.
     pub(crate) pauses: Option<String>,
-    pub(crate) metrics: Option<Metrics>,
+    pub(crate) metrics: Option<MetricsConfig>,
     /// Settings for the AWS SDK, such as the region. The handler, not the SDK, reads them from environment variables.
     pub(crate) aws: SdkSettings,
 }
@@ -116,7 +116,7 @@ fn check_queue(name: &str, url: &str) -> Result<QueueId, String> {
     }
 }
 
-fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, String> {
+fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<MetricsConfig>, String> {
     let given = lookup("METRICS").unwrap_or_else(|| "off".into());
     let by_target = match given.trim() {
         "off" => return Ok(None),
@@ -127,7 +127,7 @@ fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, S
     let handler = lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty()).ok_or(
         "METRICS needs the handler's name, but AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing",
     )?;
-    Ok(Some(Metrics { handler, by_target }))
+    Ok(Some(MetricsConfig { handler, by_target }))
 }
 
 fn is_parameter(name: &str) -> bool {
@@ -231,8 +231,8 @@ mod tests {
         let (handler, named) = ("retries".to_owned(), ("AWS_LAMBDA_FUNCTION_NAME", "retries"));
         assert_eq!((with(&[]), with(&[("METRICS", "off")])), (Ok(None), Ok(None)));
         let of = |metrics| with(&[("METRICS", metrics), named, ("AWS_REGION", "eu-west-1")]);
-        assert_eq!(of("stack"), Ok(Some(Metrics { handler: handler.clone(), by_target: false })));
-        assert_eq!(of("target"), Ok(Some(Metrics { handler, by_target: true })));
+        assert_eq!(of("stack"), Ok(Some(MetricsConfig { handler: handler.clone(), by_target: false })));
+        assert_eq!(of("target"), Ok(Some(MetricsConfig { handler, by_target: true })));
         for unnamed in
             [&[("METRICS", "stack")][..], &[("METRICS", "target"), ("AWS_LAMBDA_FUNCTION_NAME", "")]]
         {

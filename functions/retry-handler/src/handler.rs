@@ -11,7 +11,7 @@ use lambda_runtime::{Error, LambdaEvent};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
-use crate::aws::Aws;
+use crate::aws::AwsClients;
 use crate::clock;
 use crate::config::{Config, QueueId};
 use crate::log;
@@ -22,13 +22,13 @@ const FAR: Duration = Duration::from_secs(86_400);
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
-    aws: Aws,
+    aws: AwsClients,
     environment: Mutex<Environment>,
     deadline_is_unknown: Once,
 }
 
 impl Handler {
-    pub(crate) fn new(config: Config, aws: Aws) -> Self {
+    pub(crate) fn new(config: Config, aws: AwsClients) -> Self {
         let mut environment = Environment::new(config.policies.clone());
         if config.pauses.is_some() {
             environment = environment.reading_pauses();

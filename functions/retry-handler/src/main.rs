@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let config = config::Config::from_env()?;
-    let aws = aws::Aws::connect(&config.aws, config.pauses.as_deref())?;
+    let aws = aws::AwsClients::connect(&config.aws, config.pauses.as_deref())?;
     let handler = handler::Handler::new(config, aws);
     let ran = lambda_runtime::run(service_fn(|event: LambdaEvent<_>| handler.handle(event))).await;
     ran.map_err(|error| format!("the Lambda runtime ended: {error}").into())

@@ -12,7 +12,7 @@ const NAMESPACE: &str = "Comeback";
 
 /// Configuration of the handler's metrics, present only if metrics are on (`METRICS`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Metrics {
+pub(crate) struct MetricsConfig {
     /// Name of the handler's function, a dimension of every metric.
     pub(crate) handler: String,
     /// True to report metrics for each target and for each dead-letter reason, in addition to those for the whole
@@ -20,7 +20,7 @@ pub(crate) struct Metrics {
     pub(crate) by_target: bool,
 }
 
-impl Metrics {
+impl MetricsConfig {
     /// Returns the log lines that report a batch's metrics to CloudWatch; `now` is the batch's start.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
@@ -158,12 +158,12 @@ mod tests {
         Policy::from_variables(|name| (name == "TARGET_FUNCTIONS").then(|| ORDERS.into())).unwrap()
     }
 
-    fn stack() -> Metrics {
-        Metrics { handler: "retries".into(), by_target: false }
+    fn stack() -> MetricsConfig {
+        MetricsConfig { handler: "retries".into(), by_target: false }
     }
 
-    fn target() -> Metrics {
-        Metrics { by_target: true, ..stack() }
+    fn target() -> MetricsConfig {
+        MetricsConfig { by_target: true, ..stack() }
     }
 
     fn ago(seconds: u64) -> Timestamp {
@@ -213,7 +213,7 @@ mod tests {
         CallFailure { cause: "throttled".into(), remedy: None }
     }
 
-    fn lines(metrics: &Metrics, outcomes: Vec<Outcome<'_>>) -> Vec<Value> {
+    fn lines(metrics: &MetricsConfig, outcomes: Vec<Outcome<'_>>) -> Vec<Value> {
         let event = BatchEvent::default();
         let report = BatchReport { outcomes, ..BatchReport::new(&event) };
         let lines = metrics.lines(&policy(), &report, NOW);

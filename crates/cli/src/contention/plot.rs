@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use comeback_contention::{Cell, Report, Strategy, Write, writes};
+use comeback_contention::{Cell, Strategy, StudyReport, Write, writes};
 use comeback_rehearsal::axis::{CountAxis, range};
 use comeback_rehearsal::chart::{
-    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, LineStyle, MUTED, ORANGE, PURPLE, Room, frame, header,
-    style, svg, write,
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, LineStyle, MUTED, ORANGE, PURPLE, Padding, frame,
+    header, style, svg, write,
 };
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -16,7 +16,7 @@ use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
 /// Writes the report's plots to a folder, which is created if it does not exist.
-pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {
+pub(super) fn write_all(folder: &Path, report: &StudyReport, seed: u64) -> Result<(), CommandFailure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
         (
@@ -53,7 +53,7 @@ const WIDE: f64 = 50.0;
 const FAR_APART: f64 = 10.0;
 
 /// Draws `figure` against the number of clients, with a line for each strategy.
-fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64) -> String {
+fn lines(report: &StudyReport, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64) -> String {
     let of = |strategy| {
         let cells = report.cells.iter().filter(|cell| cell.strategy == strategy);
         let mut points: Vec<(f64, f64)> = cells.map(|cell| (f64::from(cell.clients), figure(cell))).collect();
@@ -73,7 +73,7 @@ fn lines(report: &Report, title: &str, unit: &str, figure: impl Fn(&Cell) -> f64
     let subtitle = format!("by backoff strategy, {}{scale}", runs(report));
     svg(SIZE, |root| {
         header(root, title, [subtitle.as_str()], 18)?;
-        let room = Room { right: NAMES_WIDTH, ..Room::below(80) };
+        let room = Padding { right: NAMES_WIDTH, ..Padding::below(80) };
         let mut chart = frame(root, (x, "clients"), (y, unit), room)?;
         let mut names = Vec::new();
         for (strategy, points) in &series {
@@ -128,7 +128,7 @@ const PANEL_HEIGHT: u32 = 130;
 const FOOTER_HEIGHT: u32 = 50;
 
 /// Draws `arrivals.svg`, which has a panel for each strategy, with a dot for each write that reaches the server.
-fn arrivals(report: &Report, seed: u64) -> String {
+fn arrivals(report: &StudyReport, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);
     let run = |strategy| (strategy, writes(clients, strategy, seed).expect("BUG: the study was not checked"));

@@ -1,12 +1,12 @@
 //! The tables that `comeback contention` prints.
 
-use comeback_contention::{Cell, Report, Strategy, growth_exponent};
+use comeback_contention::{Cell, Strategy, StudyReport, growth_exponent};
 use comeback_operate::numbers::grouped;
 use comfy_table::Table;
 
 use crate::tables::{self, align_right};
 
-pub(super) fn tables(report: &Report) -> String {
+pub(super) fn tables(report: &StudyReport) -> String {
     let mut calls = table(report, |cell| number(cell.calls));
     let exponents = strategies(report).map(|strategy| match growth_exponent(&report.cells, strategy) {
         Some(exponent) => format!("N^{exponent:.2}"),
@@ -24,7 +24,7 @@ pub(super) fn tables(report: &Report) -> String {
     )
 }
 
-fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
+fn table(report: &StudyReport, figure: impl Fn(&Cell) -> String) -> Table {
     let mut table = tables::table();
     table.set_header(std::iter::once("N").chain(strategies(report).map(Strategy::name)));
     for clients in distinct(report.cells.iter().map(|cell| cell.clients)) {
@@ -39,7 +39,7 @@ fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
 }
 
 /// The strategies in a report, each once, in order of first appearance.
-pub(super) fn strategies(report: &Report) -> impl Iterator<Item = Strategy> {
+pub(super) fn strategies(report: &StudyReport) -> impl Iterator<Item = Strategy> {
     distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter()
 }
 
@@ -53,7 +53,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-pub(super) fn runs(report: &Report) -> String {
+pub(super) fn runs(report: &StudyReport) -> String {
     let runs = || report.cells.iter().map(|cell| cell.runs);
     match (runs().min().unwrap_or(0), runs().max().unwrap_or(0)) {
         (1, 1) => "one run per point".to_owned(),
@@ -92,7 +92,7 @@ mod tests {
             cell(10, Strategy::Full, 100, [465.0, 40.0]),
             cell(100, Strategy::Full, 1, [4_917.0, 800.0]),
         ];
-        let text = tables(&Report { cells });
+        let text = tables(&StudyReport { cells });
         let rows: Vec<Vec<&str>> = text.lines().map(columns).collect();
         for row in [
             vec!["N", "none", "full"],
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_number_of_clients_has_no_growth() {
-        let text = tables(&Report { cells: vec![cell(10, Strategy::Full, 1, [465.0, 40.0])] });
+        let text = tables(&StudyReport { cells: vec![cell(10, Strategy::Full, 1, [465.0, 40.0])] });
         assert!(!text.contains("growth") && text.contains("one run per point"), "{text}");
     }
 }

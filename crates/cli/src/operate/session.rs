@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::failure::CommandFailure;
 use crate::output::{has_printed, print_json_line};
 use crate::signals::raise_when_stopped;
-use crate::tables::Progress;
+use crate::tables::Meter;
 
 /// Flags accepted by every command that works on a deployment.
 #[derive(Clone, Debug, Args)]
@@ -212,7 +212,7 @@ fn is_yes(answer: &str) -> bool {
 struct Bars {
     /// True if the command prints JSON. Remarks are then suppressed.
     is_quiet: bool,
-    bar: RefCell<Option<(&'static str, Progress)>>,
+    bar: RefCell<Option<(&'static str, Meter)>>,
 }
 
 impl Follow for Bars {
@@ -222,8 +222,8 @@ impl Follow for Bars {
             // Dropping the earlier bar removes it from the screen before the next bar appears.
             *bar = None;
             let progress = match of {
-                Some(of) => Progress::new(of, &format!("{{pos}}/{{len}} {unit}")),
-                None => Progress::endless(&format!("{{pos}} {unit}")),
+                Some(of) => Meter::new(of, &format!("{{pos}}/{{len}} {unit}")),
+                None => Meter::endless(&format!("{{pos}} {unit}")),
             };
             *bar = Some((unit, progress));
         }

@@ -8,7 +8,7 @@ use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::waiting::events::DueRange;
 use comeback_operate::waiting::filter::WaitingFilter;
-use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::report::ReportQuery;
 use comeback_operate::waiting::waiting;
 
 use crate::failure::CommandFailure;
@@ -54,11 +54,11 @@ pub(crate) async fn run(arguments: WaitingArguments, session: Session) -> Result
 }
 
 impl WaitingArguments {
-    fn listing(self, now: Timestamp) -> Listing {
+    fn listing(self, now: Timestamp) -> ReportQuery {
         let Self { functions, error, key, due_within, each, limit, .. } = self;
         let wanted = WaitingFilter { functions, error, keys: key };
         let due = DueRange { from: None, by: due_within.map(|within| now.saturating_add(within)) };
-        Listing { wanted, due, events: each.then_some(0..limit as usize) }
+        ReportQuery { wanted, due, events: each.then_some(0..limit as usize) }
     }
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::failure::CommandFailure;
 use crate::output::print_json;
 use crate::simulate::tables::fault_table;
-use crate::tables::{Progress, align_right, table};
+use crate::tables::{Meter, align_right, table};
 
 /// Number of seeds in a group. The seeds in a group run in parallel, but are tallied in order, so that the same
 /// arguments always give the same report.
@@ -28,7 +28,7 @@ pub(super) fn run_seeds(
     policies: &Policies,
     seeds: u64,
 ) -> Result<(), CommandFailure> {
-    let progress = Progress::new(seeds, "{pos} of {len} seeds");
+    let progress = Meter::new(seeds, "{pos} of {len} seeds");
     let repeat = format!("{} --seeds {seeds}", arguments.repeat(scenario.seed));
     let mut tally = Tally { first_seed: scenario.seed, seeds, repeat, ..Tally::default() };
     for first in (0..seeds).step_by(TOGETHER) {

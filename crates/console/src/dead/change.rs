@@ -17,11 +17,11 @@ use crate::console::Console;
 use crate::dead::files::{file_name, new_file_name};
 use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::work::Summary;
+use crate::work::WorkSummary;
 
 /// A redrive or a discard.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct DeadLetterChange {
     pub(super) path: &'static str,
     title: &'static str,
     about: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct Change {
     pace: Pace,
 }
 
-pub(super) static REDRIVE: Change = Change {
+pub(super) static REDRIVE: DeadLetterChange = DeadLetterChange {
     path: "/dead/redrive",
     title: "Redrive",
     about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each \
@@ -40,7 +40,7 @@ pub(super) static REDRIVE: Change = Change {
     pace: Pace::REDRIVE,
 };
 
-pub(super) static DISCARD: Change = Change {
+pub(super) static DISCARD: DeadLetterChange = DeadLetterChange {
     path: "/dead/discard",
     title: "Discard",
     about: "Write dead-letters to a file in the folder where this server was started, and delete them. Each is deleted only \
@@ -66,7 +66,7 @@ struct FormChoices {
     export: String,
 }
 
-impl Change {
+impl DeadLetterChange {
     /// GET plans the change, and POST performs it.
     pub(super) fn route(&'static self) -> MethodRouter<Console> {
         let plans = page(move |visit| self.plan(visit));
@@ -147,10 +147,10 @@ impl Change {
         let snapshot = visit.console.dead.snapshot();
         let command = snapshot.and_then(|snapshot| self.command(&snapshot, &wanted, &visit.console));
         let command = command.filter(|command| command.is_exact).map(|command| command.line);
-        let summary = Summary {
+        let summary = WorkSummary {
             command: command.unwrap_or_default(),
             agreed: digest.to_owned(),
-            ..Summary::new(self.title, format!("{}?{}", self.path, wanted.fields.to_query()), "/dead")
+            ..WorkSummary::new(self.title, format!("{}?{}", self.path, wanted.fields.to_query()), "/dead")
         };
         perform_in_turn(&visit.console, once, summary, |performer| async move {
             let dead = &performer.console.dead;
@@ -178,7 +178,7 @@ impl Change {
 
     /// Returns the command that makes the same change, if there is one. The command has `--dry-run` if its filter
     /// might match other dead-letters.
-    fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<Command> {
+    fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<CommandLine> {
         let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         if self.is_discard {
             words.push(format!("--export={}", wanted.export));
@@ -190,12 +190,12 @@ impl Change {
         if !is_exact {
             words.push("--dry-run".into());
         }
-        Some(Command { line: console.command(self.command, words), is_exact })
+        Some(CommandLine { line: console.command(self.command, words), is_exact })
     }
 }
 
 /// A command line to copy from the page.
-struct Command {
+struct CommandLine {
     line: String,
     /// True if the command selects exactly the dead-letters in the plan.
     is_exact: bool,
@@ -243,7 +243,7 @@ fn is_count(typed: &str, count: usize) -> bool {
 #[template(path = "dead_plan.html")]
 struct PlanPage {
     frame: Frame,
-    change: &'static Change,
+    change: &'static DeadLetterChange,
     what: String,
     hidden: Vec<(&'static str, String)>,
     inputs: Vec<(Input, String)>,
@@ -254,7 +254,7 @@ struct PlanPage {
     problem: Option<String>,
     fields: String,
     once: String,
-    command: Option<Command>,
+    command: Option<CommandLine>,
 }
 
 #[cfg(test)]

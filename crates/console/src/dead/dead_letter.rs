@@ -6,7 +6,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_operate::dead::Selection;
-use comeback_operate::dead::show::{DeadLetter, pretty, show as dead_letter};
+use comeback_operate::dead::show::{DeadLetterDetails, pretty, show as dead_letter};
 use comeback_operate::shown::{shown_json, shown_lines};
 use comeback_operate::{Answer as _, CommandName, Fact, Table, Unwatched};
 
@@ -53,7 +53,7 @@ impl ShownPart {
         }
     }
 
-    fn text(self, dead_letter: &DeadLetter) -> Option<(&'static str, String)> {
+    fn text(self, dead_letter: &DeadLetterDetails) -> Option<(&'static str, String)> {
         let payload = dead_letter.payload.as_ref().map(|payload| payload.get());
         match (self, payload, &dead_letter.body) {
             (Self::Details, ..) | (Self::Edit, Some(_), _) => None,
@@ -66,7 +66,7 @@ impl ShownPart {
 
 /// Returns the payload as editable text, with control and bidirectional characters as JSON escapes. Returns `None` if
 /// the dead-letter has no payload.
-fn editable(dead_letter: &DeadLetter) -> Option<String> {
+fn editable(dead_letter: &DeadLetterDetails) -> Option<String> {
     Some(shown_json(&pretty(dead_letter.payload.as_ref()?.get())))
 }
 

@@ -14,7 +14,7 @@ use crate::change::{Asked, Offer};
 use crate::console::Console;
 use crate::dead::parts::{path, perform_in_turn, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, ok};
-use crate::work::Summary;
+use crate::work::WorkSummary;
 
 /// Maximum size of the form, in bytes. It is enough for an indented, percent-encoded payload of a megabyte.
 pub(super) const LARGEST_EDIT: usize = 16 << 20;
@@ -53,7 +53,7 @@ pub(super) async fn edit(visit: Visit, form: Fields) -> Result<Response, Problem
     let payload = NewPayload::read(&typed);
     if let (Some(digest), Some(once), Ok(payload)) = (form.get("digest"), form.get("once"), &payload) {
         let (agreed, payload) = (digest.to_owned(), payload.clone());
-        let summary = Summary { agreed, ..Summary::new("Edit and redrive", "/dead", "/dead") };
+        let summary = WorkSummary { agreed, ..WorkSummary::new("Edit and redrive", "/dead", "/dead") };
         return perform_in_turn(&visit.console, once, summary, |performer| async move {
             performer.change(asked(&performer.console, &scan, &id, payload)?).await
         });

@@ -28,7 +28,7 @@ use crate::console::Console;
 use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::go_to;
-use crate::work::Summary;
+use crate::work::WorkSummary;
 
 /// Maximum size of an upload, in bytes.
 pub(super) const LARGEST_UPLOAD: usize = 1 << 30;
@@ -59,7 +59,7 @@ pub(super) async fn export(visit: Visit, fields: Fields) -> Result<Response, Pro
     let snapshot = snapshot(&visit.console)?;
     let name = new_file_name("exported", visit.console.now());
     let title = format!("Export {}", described(&snapshot, &selection));
-    let summary = Summary { file: Some(name.clone()), ..Summary::new(title, "/dead", "/dead") };
+    let summary = WorkSummary { file: Some(name.clone()), ..WorkSummary::new(title, "/dead", "/dead") };
     perform_in_turn(&visit.console, &once, summary, |performer| async move {
         let dead = &performer.console.dead;
         let snapshot = dead.snapshot_of(fields.get("scan"))?;
@@ -180,10 +180,10 @@ pub(super) async fn plan(visit: Visit) -> Result<Response, Problem> {
 pub(super) async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
     let [digest, once, file] = form.required(["digest", "once", "file"])?;
     let file = file_name(file).ok_or_else(Problem::incomplete)?.to_owned();
-    let summary = Summary {
+    let summary = WorkSummary {
         command: command(&file, &visit.console),
         agreed: digest.to_owned(),
-        ..Summary::new("Import", format!("/dead/import?file={file}"), "/dead")
+        ..WorkSummary::new("Import", format!("/dead/import?file={file}"), "/dead")
     };
     perform_in_turn(&visit.console, once, summary, |performer| async move {
         performer.change(asked(&file, &performer.console)).await

@@ -18,7 +18,7 @@ use crate::console::Console;
 use crate::dead::state::Turn;
 use crate::page::{Fields, Problem};
 use crate::response::{encoded, go_to};
-use crate::work::{Summary, page_of};
+use crate::work::{WorkSummary, page_of};
 
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     let why = "No scan has finished: start one on the Dead-letters page.";
@@ -37,7 +37,7 @@ pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,
-    summary: Summary,
+    summary: WorkSummary,
     command: impl FnOnce(Performer) -> F,
 ) -> Result<Response, Problem>
 where

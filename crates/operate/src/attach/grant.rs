@@ -12,9 +12,9 @@ pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
 /// An inline policy of a role. Edits preserve users' own statements and the permissions for other regions.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Policy(Map<String, Value>);
+struct InlinePolicy(Map<String, Value>);
 
-impl Policy {
+impl InlinePolicy {
     fn read(text: &str) -> Result<Self, serde_json::Error> {
         let mut document: Map<String, Value> = serde_json::from_str(text)?;
         // IAM also accepts a single statement in place of a list.
@@ -127,17 +127,17 @@ impl Grant {
         Ok(all)
     }
 
-    async fn read(&self, account: &Account) -> Result<Policy, Failure> {
+    async fn read(&self, account: &Account) -> Result<InlinePolicy, Failure> {
         let Self { role, policy, .. } = self;
         let Some(document) = account.aws.role_policy(role, policy).await? else {
-            return Ok(Policy::default());
+            return Ok(InlinePolicy::default());
         };
-        Policy::read(&document).map_err(|error| {
+        InlinePolicy::read(&document).map_err(|error| {
             Failure::could_not(format!("policy {policy} of role {role} is unreadable: {error}"))
         })
     }
 
-    async fn put(&self, account: &Account, policy: &Policy) -> Result<(), Failure> {
+    async fn put(&self, account: &Account, policy: &InlinePolicy) -> Result<(), Failure> {
         account.aws.put_role_policy(&self.role, &self.policy, &policy.write()).await
     }
 }
@@ -153,14 +153,14 @@ mod tests {
     #[test]
     fn two_regions_share_a_policy_and_leave_each_other_alone() {
         let (a, b) = (sends(&["arn:a"]), sends(&["arn:b"]));
-        let one = Policy::default().with(&a);
+        let one = InlinePolicy::default().with(&a);
         let expected = json!({
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": ["arn:a"]}],
         });
         assert_eq!(serde_json::from_str::<Value>(&one.write()).unwrap(), expected);
-        let both = Policy::read(&one.write()).unwrap().with(&b);
-        assert_eq!(both, Policy::default().with(&sends(&["arn:a", "arn:b"])));
+        let both = InlinePolicy::read(&one.write()).unwrap().with(&b);
+        assert_eq!(both, InlinePolicy::default().with(&sends(&["arn:a", "arn:b"])));
         assert_eq!(both.clone().with(&b), both, "made twice, it does no more");
         assert!(both.has(&a) && both.has(&b) && !one.has(&b));
         assert_eq!(both.clone().without(&b), one);
@@ -170,10 +170,10 @@ mod tests {
     #[test]
     fn the_policy_of_the_page_is_ours() {
         let page = r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"arn:a"}}"#;
-        let policy = Policy::read(page).unwrap();
+        let policy = InlinePolicy::read(page).unwrap();
         assert!(policy.has(&sends(&["arn:a"])) && policy.without(&sends(&["arn:a"])).is_empty());
         for garbled in ["[]", "{", ""] {
-            assert!(Policy::read(garbled).is_err(), "{garbled}");
+            assert!(InlinePolicy::read(garbled).is_err(), "{garbled}");
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             {"Effect": "Allow", "Action": "sqs:SendMessage", "NotResource": "arn:z"},
             {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "arn:b"},
         ]});
-        let policy = Policy::read(&others.to_string()).unwrap();
+        let policy = InlinePolicy::read(&others.to_string()).unwrap();
         let ours = sends(&["arn:a"]);
         assert!(!policy.has(&ours));
         let with = policy.clone().with(&ours);

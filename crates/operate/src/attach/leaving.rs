@@ -92,7 +92,7 @@ async fn read_waiting(
         return Ok(Some(why));
     }
     let lines = LogFilter::since(&deployment.log_group, now.before(RETENTION)).containing(arn)?;
-    let mut log = Waiting::default();
+    let mut log = LoggedMessages::default();
     let read = Cell::new(0);
     let progress = |done: u64, of: Option<u64>| {
         read.set(done);
@@ -130,7 +130,7 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
 }
 
 /// Returns the reason why `detach` must wait, if any; `log` is `None` if the handler has never run.
-fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
+fn wait(queue: Depth, log: Option<&LoggedMessages>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
         None if queue == Depth::default() => None,
@@ -140,13 +140,13 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 
 /// The states of one function's messages, according to the handler's log.
 #[derive(Debug, Default)]
-struct Waiting {
+struct LoggedMessages {
     messages: LogFold<RandomState>,
     /// True if a newer version of Comeback wrote some of the log's lines.
     is_newer: bool,
 }
 
-impl Waiting {
+impl LoggedMessages {
     fn wait(&self, now: Timestamp) -> Option<String> {
         if self.is_newer {
             return Some(
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn messages_of_others_do_not_matter() {
         assert_eq!(unseen(HIDDEN, &running()), None);
-        assert_eq!(wait(HIDDEN, Some(&Waiting::default()), DETACHED), None);
+        assert_eq!(wait(HIDDEN, Some(&LoggedMessages::default()), DETACHED), None);
     }
 
     #[test]
@@ -272,11 +272,11 @@ mod tests {
         for deployment in [running(), Deployment::sample()] {
             assert_eq!(unseen(EMPTY, &deployment), None);
         }
-        let mut waiting = Waiting::default();
+        let mut waiting = LoggedMessages::default();
         waiting.messages.take(&test_line(json!({"action": "hold", "due": DETACHED, "delay": 60})));
         let said = wait(EMPTY, Some(&waiting), DETACHED);
         assert!(said.is_some_and(|said| said.starts_with("1 of its events")));
-        assert_eq!(wait(EMPTY, Some(&Waiting::default()), DETACHED), None);
+        assert_eq!(wait(EMPTY, Some(&LoggedMessages::default()), DETACHED), None);
         assert_eq!(wait(EMPTY, None, DETACHED), None, "the handler has never run");
     }
 
@@ -297,7 +297,7 @@ mod tests {
             test_line(fields)
         };
         let after = |lines: &[LogLine<'static>], now: Timestamp| {
-            let mut log = Waiting::default();
+            let mut log = LoggedMessages::default();
             lines.iter().for_each(|line| log.messages.take(line));
             log.wait(now)
         };
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn unreadable_log_keeps_everything() {
-        let waiting = Waiting { is_newer: true, ..Waiting::default() };
+        let waiting = LoggedMessages { is_newer: true, ..LoggedMessages::default() };
         assert!(waiting.wait(DETACHED).unwrap().contains("update the command"));
     }
 }

@@ -15,7 +15,7 @@ use crate::attach::leaving::Leaving;
 use crate::attach::step::{FunctionPlan, Step};
 use crate::attach::{AttachPlan, Route, RouteFailures, kept};
 use crate::aws::simulated::{Function, Sample, SimulatedAws, function_arn, policy, queue_arn};
-use crate::aws::{InvokeSettings, Key, MetricAlarm, Verdict, WatchedMetric};
+use crate::aws::{InvokeSettings, KmsKey, MetricAlarm, Verdict, WatchedMetric};
 use crate::change::tests::plain;
 use crate::change::{Answer as _, Change, Performed, Plan as _};
 use crate::deployment::find::Which;
@@ -257,7 +257,7 @@ async fn attach_adds_lost_event_alarm_once() {
 fn encrypted() -> SimulatedAws {
     let aws = sample();
     aws.queue(Sample::RETRY_QUEUE).attributes.insert("KmsMasterKeyId".into(), "k-1".into());
-    let key = Key { arn: Some("arn:key".into()), is_managed_by_aws: false, state: Some("Enabled".into()) };
+    let key = KmsKey { arn: Some("arn:key".into()), is_managed_by_aws: false, state: Some("Enabled".into()) };
     aws.state().keys.insert("k-1".into(), key);
     aws
 }

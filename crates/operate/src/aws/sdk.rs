@@ -35,9 +35,9 @@ use comeback_delivery::{ErrorKind, Retries, classify};
 use comeback_engine::{QueueArn, Timestamp};
 
 use crate::aws::{
-    Aws, Configuration, EntryResults, Executions, Function, InvokeSettings, Key, LogFilter, LogGroup,
+    Aws, Configuration, EntryResults, Executions, Function, InvokeSettings, KmsKey, LogFilter, LogGroup,
     LogPage, MOST_EVENT_PAGES, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion,
-    Paused, Receive, Received, Stack, StackEvent, StackResource, Verdict, qualified,
+    PauseCallback, Receive, Received, Stack, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -247,13 +247,18 @@ impl Aws for SdkAws {
         sqs::receive(&self.sqs, url, most, receive).await
     }
 
-    async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: Paused<'_>) -> EntryResults {
+    async fn send(&self, url: &str, messages: Vec<NewMessage>, paused: PauseCallback<'_>) -> EntryResults {
         // SQS may have accepted messages without responding, and a second call would duplicate them.
         let sender = Sender::new(self.sqs.clone(), url).retries(Retries::none()).concurrency(sqs::AT_ONCE);
         sqs::deliver(sender, messages.into_iter().map(sqs::new_message), paused).await
     }
 
-    async fn delete(&self, url: &str, receipt_handles: Vec<String>, paused: Paused<'_>) -> EntryResults {
+    async fn delete(
+        &self,
+        url: &str,
+        receipt_handles: Vec<String>,
+        paused: PauseCallback<'_>,
+    ) -> EntryResults {
         let deleter = Deleter::new(self.sqs.clone(), url).concurrency(sqs::AT_ONCE);
         sqs::deliver(deleter, receipt_handles, paused).await
     }
@@ -263,7 +268,7 @@ impl Aws for SdkAws {
         url: &str,
         messages: Vec<(String, Duration)>,
         repeats: bool,
-        paused: Paused<'_>,
+        paused: PauseCallback<'_>,
     ) -> EntryResults {
         let retries = if repeats { Retries::default() } else { Retries::none() };
         let changer = VisibilityChanger::new(self.sqs.clone(), url);
@@ -453,14 +458,14 @@ impl Aws for SdkAws {
         answer.unless(|it| it.is_no_such_entity_exception(), "iam:DeleteRolePolicy", role).map(drop)
     }
 
-    async fn key(&self, id: &str) -> Result<Option<Key>, Failure> {
+    async fn key(&self, id: &str) -> Result<Option<KmsKey>, Failure> {
         let answer = self.kms.describe_key().key_id(id).send().await;
         let answer = answer.unless(|it| it.is_not_found_exception(), "kms:DescribeKey", id)?;
         Ok(answer.map(|answer| {
             let metadata = answer.key_metadata;
             let manager = metadata.as_ref().and_then(|key| key.key_manager.clone());
             let state = metadata.as_ref().and_then(|key| Some(key.key_state.as_ref()?.as_str().to_owned()));
-            Key {
+            KmsKey {
                 arn: metadata.and_then(|key| key.arn),
                 is_managed_by_aws: manager == Some(KeyManagerType::Aws),
                 state,

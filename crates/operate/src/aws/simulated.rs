@@ -1,7 +1,7 @@
 //! An in-memory account for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`], which may be changed between calls. A hook can
-//! inject a [`Fault`] into any call.
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on an [`AccountState`], which may be changed between calls. A
+//! hook can inject a [`Fault`] into any call.
 //!
 //! - A [`Sample`] account has a deployment, but nothing runs.
 //! - In a [`Demo`], functions fail and the retry handler retries them.
@@ -31,7 +31,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 
 use crate::account::{Account, Place};
-use crate::aws::{self, Executions, Key, Mapping, MetricAlarm};
+use crate::aws::{self, Executions, KmsKey, Mapping, MetricAlarm};
 use crate::function::FunctionName;
 use running::Running;
 
@@ -41,7 +41,7 @@ pub use demo::{Demo, DemoFunction};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
 pub use metrics::Metrics;
-pub use operators::{Circumstances, Selection, SimulatedChange, SimulatedCommand, SimulatedOperators};
+pub use operators::{Circumstances, EventSelection, SimulatedChange, SimulatedCommand, SimulatedOperators};
 pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};
@@ -63,7 +63,7 @@ pub struct SimulatedAws {
 
 /// The state that all callers in an account share.
 struct World {
-    state: RefCell<State>,
+    state: RefCell<AccountState>,
     /// The account's clock until `clock` is set.
     manual: Rc<ManualClock>,
     clock: OnceCell<Rc<dyn Clock>>,
@@ -72,7 +72,7 @@ struct World {
 
 /// The state of a simulated account.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct AccountState {
     /// Functions by name.
     pub functions: BTreeMap<String, Function>,
     /// Roles by name.
@@ -84,7 +84,7 @@ pub struct State {
     /// Queues by name.
     pub queues: BTreeMap<String, Queue>,
     /// KMS keys by ARN, id or alias.
-    pub keys: BTreeMap<String, Key>,
+    pub keys: BTreeMap<String, KmsKey>,
     /// SSM parameters by name.
     pub parameters: BTreeMap<String, Parameter>,
     /// Log groups by name.
@@ -142,7 +142,7 @@ impl SimulatedAws {
     /// # Panics
     ///
     /// Panics if the value from an earlier call has not been dropped.
-    pub fn state(&self) -> RefMut<'_, State> {
+    pub fn state(&self) -> RefMut<'_, AccountState> {
         let mut state = self.world.state.borrow_mut();
         let now = self.time();
         state.settle(now);
@@ -198,7 +198,7 @@ impl SimulatedAws {
     }
 }
 
-impl State {
+impl AccountState {
     /// The time of the last access to the account; the epoch before the first access.
     pub fn now(&self) -> Timestamp {
         self.looked_at.unwrap_or(Timestamp::from_secs(0))

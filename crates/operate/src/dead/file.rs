@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::aws::{AttributeValue, NewMessage, Received};
 use crate::dead::scan::{counted_dead_letters, show_each};
 use crate::dead::snapshot::{Selection, Snapshot};
-use crate::dead::work::{Action, NotDone};
+use crate::dead::work::{NotDone, Store};
 use crate::failure::Failure;
 use crate::numbers::grouped;
 use crate::operator::Operator;
@@ -114,7 +114,7 @@ impl Drop for NewFile {
     }
 }
 
-impl Action for NewFile {
+impl Store for NewFile {
     type Prepared = StoredDeadLetter;
 
     fn prepare(&self, received: &Received) -> Result<StoredDeadLetter, ReasonCode> {

@@ -203,7 +203,7 @@ fn parsed<'j, T: Deserialize<'j>>(json: &'j RawValue) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead::testing::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
+    use crate::dead::testing::{NOW, ORDERS, SampleDeadLetter, event, malformed, received, record, unknown};
 
     /// Returns true if the filter matches an hour-old dead-letter with seven retries and a `TimeoutException`.
     fn takes(filter: Filter) -> bool {
@@ -276,7 +276,7 @@ mod tests {
         let body = event("E").body;
         let start = body.find(r#","payload":"#).unwrap();
         let body = format!(r#"{},"payload":{payload}}}"#, &body[..start]);
-        let dead_letter = received(&DeadLetter { body, ..event("E") });
+        let dead_letter = received(&SampleDeadLetter { body, ..event("E") });
         for (test, expected) in [
             ("/id=42", true),
             ("/id=43", false),

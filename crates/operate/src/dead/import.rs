@@ -98,7 +98,7 @@ impl Import {
     fn plan_for(
         &self,
         deployment: &Deployment,
-        record: &Record,
+        record: &ImportRecord,
         count: &Count,
     ) -> Result<ImportPlan, Failure> {
         let queue = &deployment.dead_letter_queue;
@@ -174,7 +174,7 @@ impl Change for Import {
     type Done = Imported;
 
     async fn plan(&self, operator: &Operator) -> Result<ImportPlan, Failure> {
-        let record = Record::of(&self.journal())?;
+        let record = ImportRecord::of(&self.journal())?;
         let count = count(&self.file, &record.ids)?;
         self.plan_for(&operator.deployment().await?, &record, &count)
     }
@@ -253,14 +253,14 @@ const QUEUE: &str = "queue ";
 
 /// The content of the `.done` file, which records what was already imported from a file of dead-letters.
 #[derive(Debug, Default)]
-struct Record {
+struct ImportRecord {
     /// The ARN of the dead-letter queue to which the file is imported; `None` if no import has begun.
     queue: Option<String>,
     /// The message ids of the dead-letters that were already imported, as they appear in the imported file.
     ids: HashSet<String>,
 }
 
-impl Record {
+impl ImportRecord {
     fn of(path: &Path) -> Result<Self, Failure> {
         match std::fs::read(path) {
             Ok(text) => Self::read(path, &text),
@@ -285,7 +285,7 @@ struct Journal {
 
 impl Journal {
     /// Opens, locks and reads the `.done` file.
-    fn open(path: &Path) -> Result<(Self, Record), Failure> {
+    fn open(path: &Path) -> Result<(Self, ImportRecord), Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         #[cfg(unix)]
@@ -296,7 +296,7 @@ impl Journal {
         }
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(|error| unreadable(path, error))?;
-        let record = Record::read(path, &text)?;
+        let record = ImportRecord::read(path, &text)?;
         Ok((Self { path: path.to_owned(), file }, record))
     }
 

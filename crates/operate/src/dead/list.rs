@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::aws::{AttributeValue, NewMessage};
     use crate::change::tests::plain;
-    use crate::dead::testing::{Dead, DeadLetter, event, malformed, record, unknown};
+    use crate::dead::testing::{Dead, SampleDeadLetter, event, malformed, record, unknown};
 
     #[tokio::test]
     async fn dead_letters_are_counted_by_group_and_given_back() {
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_empty_queue_has_no_dead_letters() {
-        let listed = async |dead_letters: Vec<DeadLetter>, filter: Filter| {
+        let listed = async |dead_letters: Vec<SampleDeadLetter>, filter: Filter| {
             plain(&list(&Dead::with(dead_letters).operator(), filter, 0).await.unwrap())
         };
         assert_eq!(listed(Vec::new(), Filter::default()).await, "no dead-letters\n");
@@ -135,7 +135,7 @@ mod tests {
         let long = format!("{}-{}", event.key, "k".repeat(200));
         let message = format!("\"{}\\n{}\"", "m".repeat(50), "n".repeat(50));
         let body = event.body.replace("Timeout", &"t".repeat(300)).replace(&event.key, &long);
-        let dead = Dead::with([DeadLetter { body: body.replace("\"m\"", &message), ..event }]);
+        let dead = Dead::with([SampleDeadLetter { body: body.replace("\"m\"", &message), ..event }]);
         let text = plain(&list(&dead.operator(), Filter::default(), 1).await.unwrap());
         assert!(text.lines().any(|line| line.starts_with(&format!("{long} | "))), "{text}");
         assert!(text.contains(&format!("{}… |", "t".repeat(256))), "{text}");

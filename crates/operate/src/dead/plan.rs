@@ -11,7 +11,7 @@ use crate::dead::filter::Filter;
 use crate::dead::groups::{Group, groups_table};
 use crate::dead::pace::Pace;
 use crate::dead::rules::RedriveRules;
-use crate::dead::scan::{Locked, Read, ScanEnd, counted_dead_letters};
+use crate::dead::scan::{Locked, ScanEnd, ScanResult, counted_dead_letters};
 use crate::dead::snapshot::{MOST_NAMED, Row, Selection, Snapshot};
 use crate::deployment::Deployment;
 use crate::durations;
@@ -236,7 +236,7 @@ pub(super) struct Acted {
     pub(super) plan: Picked,
     pub(super) outcome: DeadLetterOutcome,
     #[serde(skip)]
-    pub(super) read: Read,
+    pub(super) read: ScanResult,
     /// The action as a verb in the past tense, such as `redrove`.
     #[serde(skip)]
     pub(super) did: &'static str,

@@ -11,7 +11,7 @@ use crate::dead::plan::{Acted, Chosen, DeadLetterOutcome, Picked};
 use crate::dead::rules::{NewPayload, RedriveRules};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::snapshot::Row;
-use crate::dead::work::{Action, NotDone, act, send};
+use crate::dead::work::{NotDone, Store, act, send};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Layout;
@@ -204,7 +204,7 @@ struct Sending<'a> {
     rules: &'a RedriveRules,
 }
 
-impl Action for Sending<'_> {
+impl Store for Sending<'_> {
     type Prepared = NewMessage;
 
     fn prepare(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
@@ -228,7 +228,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::snapshot::{Selection, scan};
-    use crate::dead::testing::{Dead, DeadLetter, ORDERS, event, malformed, unknown};
+    use crate::dead::testing::{Dead, ORDERS, SampleDeadLetter, event, malformed, unknown};
 
     fn with(dead_letters: usize) -> Dead {
         Dead::with((0..dead_letters).map(|_| event("Timeout")))
@@ -507,7 +507,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn single_dead_letters_plan_has_its_message() {
         let other = event("Timeout");
-        let other = DeadLetter { body: other.body.replace("\"m\"", "\"order 4001\""), ..other };
+        let other = SampleDeadLetter { body: other.body.replace("\"m\"", "\"order 4001\""), ..other };
         let dead = Dead::with([event("Timeout"), other]);
         let snapshot = scanned(&dead).await;
         for row in snapshot.rows(&Selection::All) {

@@ -48,7 +48,7 @@ pub enum ScanEnd {
 
 /// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ScanResult {
     /// The number of distinct dead-letters that were read.
     pub dead_letters: u64,
     /// The number of dead-letters that were ignored because they were sent after the cut-off time, usually the scan's
@@ -119,7 +119,7 @@ pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
     counted(dead_letters, "dead-letter", "dead-letters")
 }
 
-impl Read {
+impl ScanResult {
     /// The reason why the scan may have missed dead-letters; `None` if it read all that the command needed.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
@@ -181,7 +181,7 @@ pub(super) async fn show_each(
     deployment: &Deployment,
     until: Timestamp,
     mut show: impl FnMut(&Received) -> bool,
-) -> Result<Read, Failure> {
+) -> Result<ScanResult, Failure> {
     let now = operator.now();
     let depth = operator.interrupt.or(Depth::read(&operator.account, &deployment.dead_letter_queue)).await?;
     if depth.visible > 0 {
@@ -209,7 +209,7 @@ pub(super) async fn show_each(
     tell(scan.read.dead_letters, scan.read.dead_letters);
     let read = scan.give_back(end).await?;
     // The counts are older than the scan, so they do not include dead-letters sent during the scan.
-    Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
+    Ok(ScanResult { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
 /// A scan in progress, which returns each dead-letter only once.
@@ -221,7 +221,7 @@ pub(super) struct Scan<'a> {
     /// 50 MB.
     handles: BTreeMap<String, Option<String>>,
     hidden: usize,
-    read: Read,
+    read: ScanResult,
     quiet_rounds: u32,
 }
 
@@ -234,7 +234,13 @@ impl<'a> Scan<'a> {
             until,
             handles: BTreeMap::new(),
             hidden: 0,
-            read: Read { dead_letters: 0, newer: 0, end: ScanEnd::All, still_hidden: None, locked: None },
+            read: ScanResult {
+                dead_letters: 0,
+                newer: 0,
+                end: ScanEnd::All,
+                still_hidden: None,
+                locked: None,
+            },
             quiet_rounds: 0,
         }
     }
@@ -266,7 +272,7 @@ impl<'a> Scan<'a> {
 
     /// Ends the scan, and makes its dead-letters visible again. Fails only if the scan failed before it read any
     /// dead-letter.
-    pub(super) async fn give_back(self, end: ScanEnd) -> Result<Read, Failure> {
+    pub(super) async fn give_back(self, end: ScanEnd) -> Result<ScanResult, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
         if handles.len() > MANY {
@@ -293,7 +299,7 @@ impl<'a> Scan<'a> {
         }
         match end {
             ScanEnd::Failed(failure) if read.dead_letters == 0 => Err(failure),
-            _ => Ok(Read { end, ..read }),
+            _ => Ok(ScanResult { end, ..read }),
         }
     }
 
@@ -366,12 +372,17 @@ mod tests {
              (until 03:49 UTC if it ended just now)"
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
-        let read =
-            Read { dead_letters: 4, newer: 0, end: ScanEnd::All, still_hidden: None, locked: Some(locked) };
+        let read = ScanResult {
+            dead_letters: 4,
+            newer: 0,
+            end: ScanEnd::All,
+            still_hidden: None,
+            locked: Some(locked),
+        };
         let undone = "read 4 dead-letters; 51 more are hidden by another command, for up to 15 minutes after \
                       that one ends";
         assert_eq!(read.result("read 4 dead-letters"), Err(Failure::undone(undone)));
-        let enough = Read { end: ScanEnd::Enough, ..read };
+        let enough = ScanResult { end: ScanEnd::Enough, ..read };
         assert_eq!(enough.result("the dead-letter was found"), Ok(()));
     }
 

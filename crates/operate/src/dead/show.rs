@@ -11,7 +11,7 @@ use crate::change::Answer;
 use crate::command::CommandName;
 use crate::dead::groups::Described;
 use crate::dead::rules::compact;
-use crate::dead::scan::{Read, show_each};
+use crate::dead::scan::{ScanResult, show_each};
 use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout};
 use crate::operator::Operator;
@@ -24,7 +24,7 @@ const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "E
 
 /// A dead-letter in full, with its payload.
 #[derive(Clone, Debug, Serialize)]
-pub struct DeadLetter {
+pub struct DeadLetterDetails {
     /// The short description of the dead-letter.
     #[serde(flatten)]
     pub described: Described,
@@ -37,7 +37,7 @@ pub struct DeadLetter {
     /// The message attributes that Comeback did not write.
     pub attributes: BTreeMap<String, AttributeValue>,
     #[serde(skip)]
-    read: Read,
+    read: ScanResult,
 }
 
 /// Finds the dead-letter with this event key or message id.
@@ -45,7 +45,7 @@ pub struct DeadLetter {
 /// # Errors
 ///
 /// Fails if the deployment or its dead-letter queue cannot be read, or if no dead-letter has this key or id.
-pub async fn show(operator: &Operator, name: &str) -> Result<DeadLetter, Failure> {
+pub async fn show(operator: &Operator, name: &str) -> Result<DeadLetterDetails, Failure> {
     let deployment = operator.deployment().await?;
     let mut found = None;
     let show = |received: &Received| {
@@ -55,7 +55,7 @@ pub async fn show(operator: &Operator, name: &str) -> Result<DeadLetter, Failure
     };
     let read = show_each(operator, &deployment, operator.now(), show).await?;
     if let Some(received) = found {
-        return Ok(DeadLetter::of(&received, read));
+        return Ok(DeadLetterDetails::of(&received, read));
     }
     read.result(&format!("no dead-letter that could be read has key {name:?}"))?;
     Err(Failure::could_not(text![
@@ -65,8 +65,8 @@ pub async fn show(operator: &Operator, name: &str) -> Result<DeadLetter, Failure
     ]))
 }
 
-impl DeadLetter {
-    fn of(received: &Received, read: Read) -> Self {
+impl DeadLetterDetails {
+    fn of(received: &Received, read: ScanResult) -> Self {
         let dead_letter = received.dead_letter();
         let described = Described::of(received, &dead_letter);
         let first_failure = dead_letter.first_failure;
@@ -106,7 +106,7 @@ impl DeadLetter {
     }
 }
 
-impl Answer for DeadLetter {
+impl Answer for DeadLetterDetails {
     fn layout(&self) -> Layout {
         let mut layout = Layout(vec![Block::Facts(self.facts())]);
         if let Some(payload) = &self.payload {
@@ -203,8 +203,9 @@ mod tests {
         let mut received = received(&malformed());
         let code = AttributeValue { data_type: "Number".into(), value: "200".into() };
         received.attributes.insert("ErrorCode".into(), code);
-        let read = Read { dead_letters: 1, newer: 0, end: ScanEnd::Enough, still_hidden: None, locked: None };
-        let whole = DeadLetter::of(&received, read);
+        let read =
+            ScanResult { dead_letters: 1, newer: 0, end: ScanEnd::Enough, still_hidden: None, locked: None };
+        let whole = DeadLetterDetails::of(&received, read);
         let text = plain(&whole);
         assert!(text.contains("\nattribute: ErrorCode: 200\nbody\n{\"requestPayload\":\"key-"), "{text}");
         assert!(!text.contains("attribute: Reason"), "{text}");

@@ -11,7 +11,7 @@ use crate::dead::groups::{
     Alike, Described, Group, LONGEST_ERROR, MOST_GROUPS, RowValues, cut, dead_letters_table, largest_first,
 };
 use crate::dead::rules::RedriveRules;
-use crate::dead::scan::{Read, ScanEnd, show_each};
+use crate::dead::scan::{ScanEnd, ScanResult, show_each};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Table;
@@ -35,7 +35,7 @@ pub struct Snapshot {
     /// The deployment, as it was when the scan began.
     pub deployment: Deployment,
     /// The result of the scan. Its counts include dead-letters that do not match the filter.
-    pub read: Read,
+    pub read: ScanResult,
     /// Descriptions of the first dead-letters, as many as the caller asked for.
     pub(super) described: Vec<Described>,
     /// When the newest dead-letter in the queue was sent, according to SQS's clock.
@@ -316,7 +316,7 @@ fn beginning(text: &str, most: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead::testing::{Dead, DeadLetter, event, malformed, unknown};
+    use crate::dead::testing::{Dead, SampleDeadLetter, event, malformed, unknown};
 
     async fn scanned(dead: &Dead, filter: Filter) -> Snapshot {
         scan(&dead.operator(), filter).await.unwrap()
@@ -328,7 +328,7 @@ mod tests {
         let key = format!("\"origin_request_id\":\"{}\"", long.key);
         let body = long.body.replace("\"m\"", &format!("{:?}", "é".repeat(100_000)));
         let body = body.replace(&key, &format!("\"origin_request_id\":\"{}\"", "k".repeat(1_000)));
-        let dead = Dead::with([DeadLetter { body, ..long }, event("Timeout")]);
+        let dead = Dead::with([SampleDeadLetter { body, ..long }, event("Timeout")]);
         let snapshot = scanned(&dead, Filter::default()).await;
         let texts = |row: &Row| {
             let texts = [Some(&row.message_id), row.key.as_ref(), row.message.as_ref()];
@@ -407,7 +407,7 @@ mod tests {
     async fn a_functions_name_forges_no_line() {
         let other = event("Timeout");
         let body = other.body.replace("function:orders", "function:a\\nb\\u009b2J");
-        let dead = Dead::with([DeadLetter { body, ..other }]);
+        let dead = Dead::with([SampleDeadLetter { body, ..other }]);
         let filter = Filter { target: Some("ordres".parse().unwrap()), ..Filter::default() };
         let failure = scan(&dead.operator(), filter).await.unwrap_err().to_string();
         assert!(!failure.contains(['\n', '\u{9b}']), "{failure}");

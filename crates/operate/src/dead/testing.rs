@@ -23,7 +23,7 @@ pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
 /// A sample dead-letter.
 #[derive(Clone, Debug)]
-pub struct DeadLetter {
+pub struct SampleDeadLetter {
     /// The event's key.
     pub key: String,
     /// The type of the last error.
@@ -44,38 +44,38 @@ fn key() -> String {
 }
 
 /// A dead-letter that the handler wrote in its own format.
-pub fn event(error_type: &'static str) -> DeadLetter {
+pub fn event(error_type: &'static str) -> SampleDeadLetter {
     let key = key();
     let body = format!(
         r#"{{"reason":"max_age","detail":"why","function_arn":"{ORDERS}:$LATEST","retries_made":7,"initial_timestamp":999990000,"dead_lettered_at":1000000000,"origin_request_id":"{key}","error":{{"type":"{error_type}","message":"m"}},"payload":{{"n":1E400,"id":"{key}"}}}}"#
     );
-    DeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
+    SampleDeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
 }
 
 /// An invocation record that SQS moved from the retry queue after too many receives.
-pub fn record(error_type: &'static str) -> DeadLetter {
+pub fn record(error_type: &'static str) -> SampleDeadLetter {
     let key = key();
     let body = format!(
         r#"{{"timestamp":"2001-09-09T01:46:40Z","requestContext":{{"requestId":"{key}","functionArn":"{ORDERS}"}},"requestPayload":{{"id":"{key}"}},"responsePayload":{{"errorType":"{error_type}"}}}}"#
     );
-    DeadLetter { key, error_type, body, reason: None, can_be_redriven: true }
+    SampleDeadLetter { key, error_type, body, reason: None, can_be_redriven: true }
 }
 
 /// A message with a body that the handler could not parse.
-pub fn malformed() -> DeadLetter {
+pub fn malformed() -> SampleDeadLetter {
     let key = key();
     let body = format!(r#"{{"requestPayload":"{key}"}}"#);
-    DeadLetter { key, error_type: "", body, reason: Some("malformed_record"), can_be_redriven: false }
+    SampleDeadLetter { key, error_type: "", body, reason: Some("malformed_record"), can_be_redriven: false }
 }
 
 /// A message that Comeback did not write.
-pub fn unknown() -> DeadLetter {
+pub fn unknown() -> SampleDeadLetter {
     let key = key();
     let body = format!("hello from {key}");
-    DeadLetter { key, error_type: "", body, reason: None, can_be_redriven: false }
+    SampleDeadLetter { key, error_type: "", body, reason: None, can_be_redriven: false }
 }
 
-impl DeadLetter {
+impl SampleDeadLetter {
     /// Changes the function to `payments`, which is not on the allow-list.
     #[must_use]
     pub fn of_payments(self) -> Self {
@@ -105,14 +105,14 @@ pub struct Dead {
 impl Dead {
     /// Creates a simulated account that has one deployment, with the function `orders` attached and these dead-letters
     /// in its dead-letter queue.
-    pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
+    pub fn with(dead_letters: impl IntoIterator<Item = SampleDeadLetter>) -> Self {
         let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
         dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
         dead
     }
 
     /// Puts a dead-letter into the queue, and returns the message's id.
-    pub fn put(&self, dead_letter: &DeadLetter) -> String {
+    pub fn put(&self, dead_letter: &SampleDeadLetter) -> String {
         let now = self.aws.time();
         self.aws.queue(Sample::DEAD_LETTER_QUEUE).send(now, std::time::Duration::ZERO, dead_letter.message())
     }
@@ -196,7 +196,7 @@ pub(crate) fn deployment() -> crate::deployment::Deployment {
 }
 
 #[cfg(test)]
-pub(crate) fn received(dead_letter: &DeadLetter) -> crate::aws::Received {
+pub(crate) fn received(dead_letter: &SampleDeadLetter) -> crate::aws::Received {
     let NewMessage { body, attributes, .. } = dead_letter.message();
     let sent = Timestamp::from_secs(1_000_000_000);
     let record = comeback_engine::Record {

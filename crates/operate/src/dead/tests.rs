@@ -19,7 +19,7 @@ use crate::dead::pace::Pace;
 use crate::dead::plan::Chosen;
 use crate::dead::redrive::Redrive;
 use crate::dead::snapshot::{Selection, scan};
-use crate::dead::testing::{Dead, DeadLetter, event, malformed, record, unknown};
+use crate::dead::testing::{Dead, SampleDeadLetter, event, malformed, record, unknown};
 use crate::deployment::queue::HIDDEN_FOR;
 
 /// The number of random histories, each with its own dead-letters, filter, pace, faults and kills.
@@ -29,7 +29,7 @@ const HISTORIES_WITH_FILES: u64 = 40;
 
 struct History {
     dead: Dead,
-    dead_letters: Vec<DeadLetter>,
+    dead_letters: Vec<SampleDeadLetter>,
     filter: Filter,
     pace: Pace,
     luck: Xoshiro256PlusPlus,
@@ -76,7 +76,7 @@ impl History {
         }
     }
 
-    fn is_chosen(&self, dead_letter: &DeadLetter) -> bool {
+    fn is_chosen(&self, dead_letter: &SampleDeadLetter) -> bool {
         self.filter.takes_everything() || dead_letter.error_type == "Timeout"
     }
 
@@ -107,7 +107,7 @@ impl History {
         let kept: BTreeSet<String> = self.dead.dead().into_iter().map(|it| it.message.body).collect();
         let exported: BTreeSet<String> = exported(self.folder.path()).into_iter().map(|it| it.body).collect();
         let retried: BTreeSet<String> = self.dead.retried().iter().map(key_of).collect();
-        for DeadLetter { body, key, .. } in &self.dead_letters {
+        for SampleDeadLetter { body, key, .. } in &self.dead_letters {
             assert!(
                 kept.contains(body) || exported.contains(body) || retried.contains(key),
                 "{body} is lost"
@@ -130,7 +130,7 @@ async fn run<C: Change>(dead: &Dead, change: &C) -> Option<Result<(), crate::Fai
     }
 }
 
-fn any(luck: &mut impl RngExt) -> DeadLetter {
+fn any(luck: &mut impl RngExt) -> SampleDeadLetter {
     let error = ["Timeout", "OutOfMemory"][luck.random_range(0..2)];
     match luck.random_range(0..8) {
         0 => record(error),

@@ -143,7 +143,7 @@ fn policy(check: &str, consumer: &Consumer) -> String {
 mod tests {
     use crate::aws::Verdict;
     use crate::deployment::queue::Queue;
-    use crate::doctor::facts::queues::{QueueSettings, Redrive};
+    use crate::doctor::facts::queues::{QueueSettings, RedrivePolicy};
     use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::tests::{assert_found, consumer};
     use crate::failure::Failure;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_redrive_policy_must_not_end_retries() {
         let with_count = |max_receive_count: u64| {
-            let redrive = Redrive { target_arn: "arn:dead".into(), max_receive_count };
+            let redrive = RedrivePolicy { target_arn: "arn:dead".into(), max_receive_count };
             with_queue(|queue| queue.redrive = Some(redrive))
         };
         assert_found(receives(&consumer()), CheckOutcome::Ok, "no redrive policy");
@@ -221,7 +221,8 @@ mod tests {
         queue.queue = Queue::sample("orders.fifo");
         assert_found(receives(&consumer), CheckOutcome::Ok, "no redrive policy");
         let queue = consumer.queue.as_mut().unwrap().as_mut().unwrap();
-        queue.settings.redrive = Some(Redrive { target_arn: "arn:dead".into(), max_receive_count: 1_000 });
+        queue.settings.redrive =
+            Some(RedrivePolicy { target_arn: "arn:dead".into(), max_receive_count: 1_000 });
         assert_found(receives(&consumer), CheckOutcome::Warning, "orders.fifo is a FIFO queue");
         consumer.max_age = MaxAge::Set(Duration::from_secs(8 * 3_600));
         assert_found(receives(&consumer), CheckOutcome::Ok, "after 1000 receives");

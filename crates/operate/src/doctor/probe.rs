@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::command::CommandName;
 use crate::operator::Operator;
 use crate::text;
-use crate::trace::logs::{Logs, Report};
+use crate::trace::logs::{InvocationReport, Logs};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{Story, StoryEnd};
 use serde_json::Value;
@@ -75,7 +75,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
     match &story.end {
         StoryEnd::Invoked { request_id: Some(retry), .. } => {
             let invocation = logs.invocation(&story.target, retry, true).await?;
-            if let Report::Unread { why } = invocation.report {
+            if let InvocationReport::Unread { why } = invocation.report {
                 return Err(Failure::could_not(why));
             }
             let succeeded = invocation.lines.iter().any(|line| {

@@ -293,7 +293,7 @@ pub(crate) fn largest_message(facts: &Facts) -> Judged {
 
 #[cfg(test)]
 mod tests {
-    use crate::doctor::facts::queues::{QueueSettings, Redrive};
+    use crate::doctor::facts::queues::{QueueSettings, RedrivePolicy};
     use crate::doctor::tests::{assert_found, healthy};
 
     use super::*;
@@ -438,7 +438,7 @@ mod tests {
         assert_found(receives(&few), CheckOutcome::Broken, "999 receives");
         let elsewhere = with_queue(|queue| {
             let target_arn = "arn:aws:sqs:eu-west-1:123456789012:other".into();
-            queue.redrive = Some(Redrive { target_arn, max_receive_count: 1_000 });
+            queue.redrive = Some(RedrivePolicy { target_arn, max_receive_count: 1_000 });
         });
         assert_found(redrive_target(&elsewhere), CheckOutcome::Broken, "SQS redrives to arn:aws:sqs");
         assert_found(receives(&elsewhere), CheckOutcome::Ok, "1000 receives");

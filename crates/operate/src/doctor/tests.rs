@@ -11,18 +11,18 @@ use crate::attach::attachment::{Attachment, ListOwner};
 use crate::aws::simulated::{Sample, SimulatedAws};
 use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, Verdict};
 use crate::deployment::Deployment;
+use crate::deployment::find::Which;
 use crate::deployment::queue::Queue;
 use crate::doctor::diagnosis::{Diagnosis, Examination};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
 use crate::doctor::facts::functions::CheckedFunction;
 use crate::doctor::facts::log::LoggedErrors;
-use crate::doctor::facts::queues::{QueueSettings, Redrive};
+use crate::doctor::facts::queues::{QueueSettings, RedrivePolicy};
 use crate::doctor::judgement::{CheckOutcome, Judged};
 use crate::doctor::{all_read_sqs, doctor};
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
-use crate::deployment::find::Which;
 use crate::operator::Operator;
 use crate::rights::{Right, Rights};
 
@@ -121,7 +121,7 @@ fn settings(dead_letter_queue: Option<String>) -> QueueSettings {
         visibility: Duration::from_secs(1_230),
         retention: Duration::from_secs(14 * 86_400),
         largest_message: SQS_MESSAGE_BYTES,
-        redrive: dead_letter_queue.map(|target_arn| Redrive { target_arn, max_receive_count: 1_000 }),
+        redrive: dead_letter_queue.map(|target_arn| RedrivePolicy { target_arn, max_receive_count: 1_000 }),
         key: Ok(None),
         allows_by_itself: false,
     }

@@ -16,7 +16,7 @@ use crate::text::Text;
 
 /// One change to a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct PauseChange {
     at: Timestamp,
     by: Option<String>,
     what: PauseEvent,
@@ -38,7 +38,7 @@ enum PauseEvent {
 }
 
 /// Reads the history of the pauses from SSM, oldest entry first.
-pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
+pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<PauseChange>, Failure> {
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
 
 /// Returns the changes between consecutive versions of the parameter. If SSM has deleted version 1, the changes in
 /// the oldest version are unknown.
-fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
+fn entries(versions: &[ParameterVersion]) -> Vec<PauseChange> {
     let (mut entries, mut before) = (Vec::new(), Vec::new());
     for version in versions {
         let at = version.at.unwrap_or(Timestamp::from_secs(0));
-        let entry = |what, pause: Option<&Pause>| Entry {
+        let entry = |what, pause: Option<&Pause>| PauseChange {
             at,
             by: version.by.as_deref().map(user_name).map(ToOwned::to_owned).or_else(|| pause?.by.clone()),
             what,
@@ -93,7 +93,7 @@ fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
     entries
 }
 
-pub(crate) fn layout(entries: &[Entry]) -> Layout {
+pub(crate) fn layout(entries: &[PauseChange]) -> Layout {
     let mut layout = Layout::default();
     if entries.is_empty() {
         layout.line("nobody has paused anything yet");
@@ -172,7 +172,7 @@ mod tests {
             version(5, 100, "dora", "by hand".into()),
         ];
         let said = |versions: &[ParameterVersion]| {
-            let said = |entry: &Entry| {
+            let said = |entry: &PauseChange| {
                 let of = entry.target.as_deref().map(short_name).unwrap_or_default().to_owned();
                 (entry.by.clone().unwrap(), entry.what, of, entry.until)
             };

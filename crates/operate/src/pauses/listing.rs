@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::layout::{Block, Layout, Table};
 use crate::operator::Operator;
 use crate::pauses::OpenPause;
-use crate::pauses::history::{self, Entry};
+use crate::pauses::history::{self, PauseChange};
 use crate::pauses::parameter::read_pauses;
 use crate::pauses::requests::RequestInForce;
 use crate::text;
@@ -19,12 +19,12 @@ use crate::text::Text;
 
 /// The open pauses and the requests in force.
 #[derive(Debug, Serialize)]
-pub struct Listing {
+pub struct PauseListing {
     /// The open pauses. `None` if they could not be read, or if the handler does not read pauses.
     pauses: Option<Vec<OpenPause>>,
     requests: Option<Vec<RequestInForce>>,
     /// The changes that operators have made to the pauses, if requested.
-    history: Option<Vec<Entry>>,
+    history: Option<Vec<PauseChange>>,
     #[serde(skip)]
     handler: String,
     #[serde(skip)]
@@ -36,7 +36,7 @@ pub struct Listing {
 /// # Errors
 ///
 /// Fails if the deployment or the history cannot be read.
-pub async fn pauses(operator: &Operator, with_history: bool) -> Result<Listing, Failure> {
+pub async fn pauses(operator: &Operator, with_history: bool) -> Result<PauseListing, Failure> {
     let deployment = operator.deployment().await?;
     let account = &operator.account;
     let work = async {
@@ -54,10 +54,10 @@ pub async fn pauses(operator: &Operator, with_history: bool) -> Result<Listing, 
     let now = operator.now();
     let of = |read| (OpenPause::all_of(read, now), RequestInForce::all_of(read, now));
     let (pauses, requests) = read.as_ref().map(of).unzip();
-    Ok(Listing { pauses, requests, history, handler: deployment.handler, unreadable })
+    Ok(PauseListing { pauses, requests, history, handler: deployment.handler, unreadable })
 }
 
-impl Answer for Listing {
+impl Answer for PauseListing {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let history = self.history.as_ref().map(|history| history::layout(history));

@@ -83,12 +83,12 @@ const WRITES: u32 = 8;
 /// The SSM parameter with the pauses and requests. SSM offers no conditional write, except for creating a parameter
 /// that does not exist yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parameter<'a> {
+pub(crate) struct PausesParameter<'a> {
     account: &'a Account,
     name: &'a str,
 }
 
-impl<'a> Parameter<'a> {
+impl<'a> PausesParameter<'a> {
     /// Returns the SSM parameter that holds the deployment's pauses, or fails if the handler does not read one.
     pub(crate) fn of(account: &'a Account, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {

@@ -7,13 +7,13 @@ use comeback_engine::{LogLine, Timestamp, What};
 
 use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
+use crate::change::Completed;
 use crate::command::CommandName;
 use crate::failure::Failure;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
-use crate::request::reach::Reach;
-use crate::change::Completed;
 use crate::request::RequestPlan;
+use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 

@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::operator_line::Activity;
-use crate::pauses::parameter::Parameter;
+use crate::pauses::parameter::PausesParameter;
 use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
@@ -55,7 +55,7 @@ impl Change for WithdrawRequests {
     async fn plan(&self, operator: &Operator) -> Result<WithdrawPlan, Failure> {
         let deployment = operator.deployment().await?;
         let Operator { account, interrupt, .. } = operator;
-        let read = async { Parameter::of(account, &deployment)?.read().await };
+        let read = async { PausesParameter::of(account, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?;
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let requests = RequestInForce::all_of(&pauses, operator.now()).into_iter();
@@ -77,7 +77,7 @@ impl Change for WithdrawRequests {
         if now.identity() != plan.identity() {
             return Ok(Performed::Outdated(now));
         }
-        let parameter = Parameter::of(&operator.account, &plan.deployment)?;
+        let parameter = PausesParameter::of(&operator.account, &plan.deployment)?;
         let is_it = |request: &Request| request.kind == self.kind && request.target == plan.target;
         let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
         let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);

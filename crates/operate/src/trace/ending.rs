@@ -9,8 +9,8 @@ use crate::pauses::in_force::InForce;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 use crate::trace::Trace;
-use crate::trace::logs::Report;
-use crate::trace::story::{Happened, Step, StoryEnd};
+use crate::trace::logs::InvocationReport;
+use crate::trace::story::{StepKind, StoryEnd, StoryStep};
 
 impl Trace {
     /// Returns the last sentence of the trace: how the event ended, or what it is waiting for.
@@ -101,8 +101,8 @@ impl Trace {
     /// Returns the last sentence of a trace, for an event that has not failed again since its last retry. Only
     /// Lambda's report on the invocation shows a success.
     fn after_retry(&self, at: Timestamp) -> Text {
-        let retry = |step: &Step| match &step.happened {
-            Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
+        let retry = |step: &StoryStep| match &step.happened {
+            StepKind::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
             _ => None,
         };
         let retry = self.story.steps.iter().rev().find_map(retry);
@@ -115,18 +115,20 @@ impl Trace {
             )
         };
         match self.last_report() {
-            Some(Report::Seen { at: end, status: Some(status) }) if status != "success" => {
+            Some(InvocationReport::Seen { at: end, status: Some(status) }) if status != "success" => {
                 let status =
                     format!(" with status {status}, and its failure has not reached the handler yet.");
                 Text::toned(Tone::Bad, text![format!("{retry} ended at "), *end, status])
             }
-            Some(Report::Seen { at: end, .. }) => {
+            Some(InvocationReport::Seen { at: end, .. }) => {
                 let no_failure = format!(", and no failure followed in {}.", self.since(*end));
                 let succeeded = format!("{retry} probably succeeded: it ended at ");
                 Text::toned(Tone::Good, text![succeeded, *end, no_failure])
             }
-            Some(Report::NotSeen) => unknown("The function's log has no REPORT line of it yet."),
-            Some(Report::Unread { why }) => unknown(&format!("The function's log is unreadable: {why}.")),
+            Some(InvocationReport::NotSeen) => unknown("The function's log has no REPORT line of it yet."),
+            Some(InvocationReport::Unread { why }) => {
+                unknown(&format!("The function's log is unreadable: {why}."))
+            }
             None => unknown("The invocation's request id is unknown, so its log was not searched."),
         }
     }
@@ -136,7 +138,7 @@ impl Trace {
 mod tests {
     use super::*;
     use crate::deployment::Deployment;
-    use crate::trace::logs::Invocation;
+    use crate::trace::logs::LoggedInvocation;
     use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
 
     /// Returns the last sentence of the output for a trace whose logs were read at `second`.
@@ -237,7 +239,10 @@ mod tests {
         ] {
             assert_eq!(ending(trace(&[(0, line)], end, vec![]), 10), expected);
         }
-        let seen = |status: Option<&str>| Report::Seen { at: at(5), status: status.map(ToOwned::to_owned) };
+        let seen = |status: Option<&str>| InvocationReport::Seen {
+            at: at(5),
+            status: status.map(ToOwned::to_owned),
+        };
         let succeeded = "Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 5s.";
         for (report, expected) in [
             (seen(None), succeeded),
@@ -248,17 +253,17 @@ mod tests {
                  reached the handler yet.",
             ),
             (
-                Report::NotSeen,
+                InvocationReport::NotSeen,
                 "Retry 1 was invoked 10s ago, and no failure followed. The function's log has no REPORT line \
                  of it yet.",
             ),
             (
-                Report::Unread { why: "denied".into() },
+                InvocationReport::Unread { why: "denied".into() },
                 "Retry 1 was invoked 10s ago, and no failure followed. The function's log is unreadable: \
                  denied.",
             ),
         ] {
-            let invocation = Invocation { request_id: "r-1".into(), report, lines: Vec::new() };
+            let invocation = LoggedInvocation { request_id: "r-1".into(), report, lines: Vec::new() };
             let end = StoryEnd::Invoked { request_id: Some("r-1".into()), at: at(0) };
             assert_eq!(ending(trace(&[(0, invoked())], end, vec![invocation]), 10), expected);
         }

@@ -57,7 +57,7 @@ impl Logs<'_> {
         function_arn: &str,
         request_id: &str,
         lines: bool,
-    ) -> Result<Invocation, Failure> {
+    ) -> Result<LoggedInvocation, Failure> {
         let Self { account, since, .. } = *self;
         let request_id = request_id.to_owned();
         let found = async {
@@ -70,8 +70,8 @@ impl Logs<'_> {
             Ok(found) => found,
             Err(refused @ Failure::Refused(_)) => return Err(refused),
             Err(why) => {
-                let report = Report::Unread { why: why.to_string() };
-                return Ok(Invocation { request_id, report, lines: Vec::new() });
+                let report = InvocationReport::Unread { why: why.to_string() };
+                return Ok(LoggedInvocation { request_id, report, lines: Vec::new() });
             }
         };
         let mut logged = Vec::new();
@@ -84,17 +84,17 @@ impl Logs<'_> {
                 logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
             }
         }
-        Ok(Invocation { report: report(&events, &request_id), request_id, lines: logged })
+        Ok(LoggedInvocation { report: report(&events, &request_id), request_id, lines: logged })
     }
 }
 
 /// The log of one invocation of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Invocation {
+pub struct LoggedInvocation {
     /// The request id of the invocation.
     pub request_id: String,
     /// Lambda's report at the end of the invocation.
-    pub report: Report,
+    pub report: InvocationReport,
     /// The lines that the function wrote, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LoggedLine>,
@@ -103,7 +103,7 @@ pub struct Invocation {
 /// The REPORT line that Lambda writes at the end of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "seen")]
-pub enum Report {
+pub enum InvocationReport {
     /// The log of the function contains the invocation's `REPORT` line.
     #[serde(rename = "yes")]
     Seen {
@@ -124,7 +124,7 @@ pub enum Report {
     },
 }
 
-impl Report {
+impl InvocationReport {
     /// Returns true if Lambda's `REPORT` line for the invocation shows no error.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Seen { status, .. } if status.as_deref().is_none_or(|status| status == "success"))
@@ -133,7 +133,7 @@ impl Report {
 
 /// Finds Lambda's report on an invocation. The report is either text (`REPORT RequestId: …`) or JSON
 /// (`{"type":"platform.report",…}`).
-fn report(events: &[LogEvent], request_id: &str) -> Report {
+fn report(events: &[LogEvent], request_id: &str) -> InvocationReport {
     let of = |event: &LogEvent| {
         if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
             let status = rest.split('\t').find_map(|field| field.trim().strip_prefix("Status: "));
@@ -145,7 +145,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
     };
     // If Lambda itself repeated an invocation, the log has several reports, and the last one counts.
     let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
-    seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
+    seen.map_or(InvocationReport::NotSeen, |(at, status)| InvocationReport::Seen { at, status })
 }
 
 /// Finds all lines that contain a term, ordered by time. Filters the lines again, because some CloudWatch emulators
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_report_is_read_in_both_forms_of_lambdas_log() {
-        let seen = |at, status: Option<&str>| Report::Seen {
+        let seen = |at, status: Option<&str>| InvocationReport::Seen {
             at: Timestamp::from_secs(at),
             status: status.map(ToOwned::to_owned),
         };
@@ -202,6 +202,6 @@ mod tests {
             event(3, r#"{"type":"platform.report","record":{"requestId":"r-2"},"note":"r-1"}"#),
             event(4, r#"{"type":"platform.start","record":{"requestId":"r-1"}}"#),
         ];
-        assert_eq!(report(&others, "r-1"), Report::NotSeen);
+        assert_eq!(report(&others, "r-1"), InvocationReport::NotSeen);
     }
 }

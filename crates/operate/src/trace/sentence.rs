@@ -5,18 +5,18 @@ use comeback_engine::{Cause, DueBy, Early, LoggedEvent, Timestamp, What};
 use crate::durations::short;
 use crate::text;
 use crate::text::{Text, Tone};
-use crate::trace::story::{Happened, Step, cause};
+use crate::trace::story::{StepKind, StoryStep, cause};
 
 /// Describes a step in words, without its time.
-pub fn sentence(step: &Step) -> Text {
+pub fn sentence(step: &StoryStep) -> Text {
     let bad = |text: String| Text::toned(Tone::Bad, text);
     let id = step.request_id().map(|id| format!("  {id}")).unwrap_or_default();
     let LoggedEvent { retry, policy, .. } = &step.event;
     let under = policy_of("under", policy.as_deref());
     let what = match &step.happened {
-        Happened::Failed => return bad(failed(step)).and(id),
-        Happened::Redriven => return "redriven; its retries start over".into(),
-        Happened::Logged(what) => what,
+        StepKind::Failed => return bad(failed(step)).and(id),
+        StepKind::Redriven => return "redriven; its retries start over".into(),
+        StepKind::Logged(what) => what,
     };
     if let Some(failure) = what.failure() {
         let remedy = failure.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn sentence(step: &Step) -> Text {
     }
 }
 
-fn failed(step: &Step) -> String {
+fn failed(step: &StoryStep) -> String {
     let LoggedEvent { error_type, retry_after_ignored, .. } = &step.event;
     let error = error_type.as_deref().unwrap_or("an unknown error");
     let ignored = retry_after_ignored.as_ref().map(|it| format!(", whose wait was ignored: {it}"));
@@ -75,7 +75,7 @@ fn policy_of(preposition: &str, policy: Option<&str>) -> String {
 }
 
 /// Says how late an invocation was, for example `, 20s after it was due at 10:28:00`, or nothing if it was on time.
-fn late(step: &Step, due: Timestamp, early: Option<&Early>) -> String {
+fn late(step: &StoryStep, due: Timestamp, early: Option<&Early>) -> String {
     let late = step.late(due, early);
     if late.as_millis() < 1_000 {
         return String::new();
@@ -103,11 +103,11 @@ mod tests {
     use crate::log::test_line;
     use crate::trace::tests::at;
 
-    fn step(second: u64, mut fields: Value) -> Step {
+    fn step(second: u64, mut fields: Value) -> StoryStep {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);
-        let happened = Happened::Logged(what);
-        Step { at: timestamp, last: timestamp, happened, event: event.unwrap() }
+        let happened = StepKind::Logged(what);
+        StoryStep { at: timestamp, last: timestamp, happened, event: event.unwrap() }
     }
 
     #[test]

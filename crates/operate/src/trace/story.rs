@@ -22,7 +22,7 @@ pub struct Story {
     /// The time when the event first failed.
     pub first_failure: Option<Timestamp>,
     /// The event's steps, oldest first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StoryStep>,
     /// The state after the event's latest failure.
     pub end: StoryEnd,
     /// The number of failures that copies of the event caused: in each attempt, all failures except the first.
@@ -43,21 +43,21 @@ pub struct LoggedLine {
 
 /// One step in an event's history, such as a failure or an invocation. Log lines that repeat a wait add no step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct StoryStep {
     /// The time of the first log line about the step.
     pub at: Timestamp,
     /// The time of the last log line about the step.
     pub last: Timestamp,
     /// The kind of step, with its details.
-    pub happened: Happened,
+    pub happened: StepKind,
     /// The event and its next retry, according to the last log line about the step.
     pub event: LoggedEvent<'static>,
 }
 
 /// The kinds of steps in an event's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
-    /// An attempt failed. [`Step::at`] is the time of the handler's first line about the failure.
+pub enum StepKind {
+    /// An attempt failed. [`StoryStep::at`] is the time of the handler's first line about the failure.
     Failed,
     /// An operator redrove the dead-lettered event, so its retries started over.
     Redriven,
@@ -116,13 +116,13 @@ impl Story {
     /// The distinct request ids of the event's invocations, in order.
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
-        self.steps.iter().filter_map(Step::request_id).filter(move |id| seen.insert(*id))
+        self.steps.iter().filter_map(StoryStep::request_id).filter(move |id| seen.insert(*id))
     }
 }
 
 #[derive(Default)]
 struct Timeline {
-    steps: Vec<Step>,
+    steps: Vec<StoryStep>,
     /// The attempts whose failure already has a step, by the number of the next retry and the request id.
     failed: BTreeSet<(u64, Option<String>)>,
     copies: usize,
@@ -142,28 +142,30 @@ impl Timeline {
             .last_mut()
             .filter(|last| last.event.retry == event.retry && last.is_checked_again(&what))
         {
-            Some(last) => *last = Step { at: last.at, last: at, happened: Happened::Logged(what), event },
-            None => self.steps.push(Step { at, last: at, happened: Happened::Logged(what), event }),
+            Some(last) => {
+                *last = StoryStep { at: last.at, last: at, happened: StepKind::Logged(what), event }
+            }
+            None => self.steps.push(StoryStep { at, last: at, happened: StepKind::Logged(what), event }),
         }
     }
 
     /// Adds a step for a failed attempt, unless an earlier log line already did.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
-        let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
+        let starts_anew = attempt == 0 && self.steps.last().is_some_and(StoryStep::is_dead_letter);
         if starts_anew {
             self.failed.clear();
         }
         let is_copy = self.failed.iter().any(|(retry, _)| *retry == event.retry);
         if self.failed.insert((event.retry, event.request_id.as_deref().map(ToOwned::to_owned))) {
             self.copies += usize::from(is_copy);
-            let happened = if starts_anew { Happened::Redriven } else { Happened::Failed };
-            self.steps.push(Step { at, last: at, happened, event: event.clone() });
+            let happened = if starts_anew { StepKind::Redriven } else { StepKind::Failed };
+            self.steps.push(StoryStep { at, last: at, happened, event: event.clone() });
         }
     }
 }
 
-impl Step {
+impl StoryStep {
     /// The number of the last attempt that had failed by this step. The first invocation is attempt 0.
     pub fn attempt(&self) -> u64 {
         self.event.retry.saturating_sub(1)
@@ -172,20 +174,20 @@ impl Step {
     /// The request id of the invocation that failed or was made in this step, if known.
     pub fn request_id(&self) -> Option<&str> {
         match &self.happened {
-            Happened::Failed => self.event.request_id.as_deref(),
-            Happened::Redriven => None,
-            Happened::Logged(what) => what.invoke_request_id(),
+            StepKind::Failed => self.event.request_id.as_deref(),
+            StepKind::Redriven => None,
+            StepKind::Logged(what) => what.invoke_request_id(),
         }
     }
 
     /// Returns true if the event was dead-lettered in this step.
     pub fn is_dead_letter(&self) -> bool {
-        matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
+        matches!(self.happened, StepKind::Logged(What::DeadLetter { .. }))
     }
 
     /// Returns true if this step is a wait and the log line says that the wait continues.
     fn is_checked_again(&self, line: &What) -> bool {
-        let Happened::Logged(known) = &self.happened else { return false };
+        let StepKind::Logged(known) = &self.happened else { return false };
         matches!(
             (known, line),
             (What::Hold { failure: None, .. }, What::Hold { failure: None, .. })
@@ -199,7 +201,7 @@ impl Step {
     }
 }
 
-impl Serialize for Step {
+impl Serialize for StoryStep {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let LoggedEvent { retry, request_id, error_type, policy, retry_after_ignored, .. } = &self.event;
         let mut map = serializer.serialize_map(None)?;
@@ -211,16 +213,16 @@ impl Serialize for Step {
             }};
         }
         let what = match &self.happened {
-            Happened::Redriven => {
+            StepKind::Redriven => {
                 members!("redriven");
                 return map.end();
             }
-            Happened::Failed => {
+            StepKind::Failed => {
                 members!("failed", "attempt": &self.attempt(), "request_id": request_id, "error_type": error_type,
                     "retry_after_ignored": retry_after_ignored);
                 return map.end();
             }
-            Happened::Logged(what) => what,
+            StepKind::Logged(what) => what,
         };
         if let Some(failure) = what.failure() {
             members!("kept", "cause": &cause(what), "problem": &failure.cause, "remedy": &failure.remedy);
@@ -340,7 +342,7 @@ mod tests {
         story.steps.iter().map(|step| json(step)["what"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn json(step: &Step) -> Value {
+    fn json(step: &StoryStep) -> Value {
         serde_json::to_value(step).unwrap()
     }
 

@@ -163,7 +163,7 @@ impl Waits {
     }
 
     /// Groups all waiting events by function and error.
-    pub fn all_groups(&self) -> Vec<Group<'_>> {
+    pub fn all_groups(&self) -> Vec<WaitingGroup<'_>> {
         self.selected(&WaitingFilter::default(), DueRange::default()).groups()
     }
 
@@ -269,9 +269,9 @@ impl<'w> Selected<'w> {
     }
 
     /// Groups the events by function and error, largest group first.
-    pub fn groups(&self) -> Vec<Group<'w>> {
+    pub fn groups(&self) -> Vec<WaitingGroup<'w>> {
         let kinds = self.waits.log.kinds().iter();
-        let mut groups: Vec<_> = kinds.map(Group::of).collect();
+        let mut groups: Vec<_> = kinds.map(WaitingGroup::of).collect();
         for (_, message) in &self.messages {
             groups[message.kind as usize].add(&self.waits.event(message));
         }
@@ -331,7 +331,7 @@ pub struct WaitingEvent<'w> {
 
 /// The waiting events that have the same function and the same error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Group<'w> {
+pub struct WaitingGroup<'w> {
     /// The ARN of the function, or `None` if there were too many functions and errors to list separately.
     pub target: Option<&'w str>,
     /// The type of the error, if known.
@@ -355,7 +355,7 @@ pub struct Group<'w> {
     pub retry_after_ignored: Option<&'w str>,
 }
 
-impl<'w> Group<'w> {
+impl<'w> WaitingGroup<'w> {
     fn of(kind: &'w MessageKind) -> Self {
         Self {
             target: kind.target.as_deref(),
@@ -525,21 +525,22 @@ mod tests {
             ),
         ];
         let waits = waits(&lines);
-        let group = |target, error_type, count: u64, first, due: Option<(u64, u64)>, held: u64| Group {
-            target: Some(target),
-            error_type,
-            count,
-            oldest_first_failure: Some(at(first)),
-            next_due: due.map(|(next, _)| at(next)),
-            last_due: due.map(|(_, last)| at(last)),
-            held,
-            not_allowed: 0,
-            why: [(Why::Backoff, count - held), (Why::Pause, held)]
-                .into_iter()
-                .filter(|(_, n)| *n > 0)
-                .collect(),
-            retry_after_ignored: None,
-        };
+        let group =
+            |target, error_type, count: u64, first, due: Option<(u64, u64)>, held: u64| WaitingGroup {
+                target: Some(target),
+                error_type,
+                count,
+                oldest_first_failure: Some(at(first)),
+                next_due: due.map(|(next, _)| at(next)),
+                last_due: due.map(|(_, last)| at(last)),
+                held,
+                not_allowed: 0,
+                why: [(Why::Backoff, count - held), (Why::Pause, held)]
+                    .into_iter()
+                    .filter(|(_, n)| *n > 0)
+                    .collect(),
+                retry_after_ignored: None,
+            };
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
         assert_eq!(waits.all_groups(), [orders, billing]);

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use comeback_engine::Timestamp;
 
 use crate::pauses::in_force::InForce;
-use crate::waiting::events::Group;
+use crate::waiting::events::WaitingGroup;
 use crate::waiting::reading::Reading;
-use crate::waiting::recent::{Step, begin, number};
+use crate::waiting::recent::{EventCounts, begin, number};
 
 /// The number of five-minute periods in three hours.
 const STEPS: u64 = 36;
@@ -24,7 +24,7 @@ const AN_HOUR: usize = 12;
 
 /// The possible states of a function, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum Health {
     /// Events are waiting, and at least half of them have a known error: the function ran and failed.
     Failing,
     /// No event is waiting, but some events were dead-lettered in the last twelve hours.
@@ -40,7 +40,7 @@ pub enum State {
     Quiet,
 }
 
-impl State {
+impl Health {
     /// The state in words, such as `failing`.
     pub const fn in_words(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ pub struct FunctionState<'r> {
     /// The function's ARN.
     pub target: &'r str,
     /// The state of the function's retries, such as failing or recovering.
-    pub state: State,
+    pub state: Health,
     /// The time of the earliest first failure among the waiting events; `None` if no event is waiting.
     pub since: Option<Timestamp>,
     /// The number of waiting events, including events that are due.
@@ -76,7 +76,7 @@ pub struct FunctionState<'r> {
     /// The latest due time among the waiting events, or `None` if any due time is unknown or no event is waiting.
     pub back_by: Option<Timestamp>,
     /// The counts for each five-minute period of the last three hours, oldest first, including the current period.
-    pub steps: Vec<Step>,
+    pub steps: Vec<EventCounts>,
 }
 
 impl<'r> FunctionState<'r> {
@@ -84,7 +84,7 @@ impl<'r> FunctionState<'r> {
     fn new(target: &'r str) -> Self {
         Self {
             target,
-            state: State::Quiet,
+            state: Health::Quiet,
             since: None,
             waiting: 0,
             due: 0,
@@ -92,16 +92,16 @@ impl<'r> FunctionState<'r> {
             dead_lettered: 0,
             error: None,
             back_by: None,
-            steps: vec![Step::default(); STEPS as usize],
+            steps: vec![EventCounts::default(); STEPS as usize],
         }
     }
 
     /// Adds up the function's counts for the last 55 to 60 minutes, including the unfinished five-minute period.
-    pub fn last_hour(&self) -> Step {
-        Step::sum(self.steps.iter().rev().take(AN_HOUR))
+    pub fn last_hour(&self) -> EventCounts {
+        EventCounts::sum(self.steps.iter().rev().take(AN_HOUR))
     }
 
-    fn add(&mut self, group: &Group<'_>) {
+    fn add(&mut self, group: &WaitingGroup<'_>) {
         self.since = self.since.into_iter().chain(group.oldest_first_failure).min();
         self.waiting += group.count;
         self.held += group.held;
@@ -110,20 +110,20 @@ impl<'r> FunctionState<'r> {
 
     /// Returns the state of the function. `has_errors` is true if at least half of its waiting events failed with an
     /// error.
-    fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> State {
+    fn judged(&self, in_force: Option<InForce>, has_errors: bool) -> Health {
         let [lately, now] = [(1, NEWEST), (0, 1)]
-            .map(|(skipped, steps)| Step::sum(self.steps.iter().rev().skip(skipped).take(steps)));
+            .map(|(skipped, steps)| EventCounts::sum(self.steps.iter().rev().skip(skipped).take(steps)));
         // The failure of a retry takes some minutes to arrive, so the current period alone shows no recovery.
-        let is_better = |step: Step| step.retried > 2 * step.failed;
+        let is_better = |step: EventCounts| step.retried > 2 * step.failed;
         let recovers =
             is_better(lately) && lately.retried >= FEWEST_RETRIES && (now.failed == 0 || is_better(now));
         match in_force {
-            Some(InForce::Paused { .. }) => State::Paused,
-            _ if self.waiting == 0 && self.dead_lettered > 0 => State::DeadLettering,
-            _ if self.waiting == 0 => State::Quiet,
-            _ if recovers => State::Recovering,
-            _ if !has_errors => State::Throttled,
-            _ => State::Failing,
+            Some(InForce::Paused { .. }) => Health::Paused,
+            _ if self.waiting == 0 && self.dead_lettered > 0 => Health::DeadLettering,
+            _ if self.waiting == 0 => Health::Quiet,
+            _ if recovers => Health::Recovering,
+            _ if !has_errors => Health::Throttled,
+            _ => Health::Failing,
         }
     }
 }
@@ -137,7 +137,7 @@ impl Reading {
         for (target, steps) in &self.waits.recent.steps {
             let function = functions.entry(target).or_insert_with(|| FunctionState::new(target));
             let twelve_hours = steps.range((number(now) + 1).saturating_sub(TWELVE_HOURS)..);
-            function.dead_lettered = Step::sum(twelve_hours.map(|(_, step)| step)).dead_lettered;
+            function.dead_lettered = EventCounts::sum(twelve_hours.map(|(_, step)| step)).dead_lettered;
             for (number, step) in steps.range(first..first + STEPS) {
                 function.steps[(number - first) as usize] = *step;
             }
@@ -273,11 +273,11 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("many", State::Failing, 3, 0, down),
-                ("few", State::Failing, 1, 0, down),
-                ("over", State::DeadLettering, 0, 2, None),
-                ("slow", State::Throttled, 9, 0, None),
-                ("fixed", State::Recovering, 1, 0, down),
+                ("many", Health::Failing, 3, 0, down),
+                ("few", Health::Failing, 1, 0, down),
+                ("over", Health::DeadLettering, 0, 2, None),
+                ("slow", Health::Throttled, 9, 0, None),
+                ("fixed", Health::Recovering, 1, 0, down),
             ]
         );
     }
@@ -288,8 +288,8 @@ mod tests {
         let again = event.iter().rev().cloned().collect();
         let reading = reading_of(&[event, again]);
         let [orders] = &reading.functions(NOW)[..] else { panic!("one function") };
-        assert_eq!(Step::sum(&orders.steps), Step { failed: 1, retried: 1, dead_lettered: 0 });
-        assert_eq!(orders.last_hour(), Step::sum(&orders.steps));
+        assert_eq!(EventCounts::sum(&orders.steps), EventCounts { failed: 1, retried: 1, dead_lettered: 0 });
+        assert_eq!(orders.last_hour(), EventCounts::sum(&orders.steps));
         let at = |age: u64| (number(before(age)) + STEPS - 1 - number(NOW)) as usize;
         assert_eq!((orders.steps[at(700)].failed, orders.steps[at(400)].retried), (1, 1));
     }
@@ -342,8 +342,8 @@ mod tests {
     fn old_steps_are_forgotten() {
         let mut reading = reading_of(&[lines("orders", 1, &[(8_000, defers(5)), (50, reinvokes())])]);
         reading.waits.forget_before(before(3_600));
-        let step = Step::sum(&reading.functions(NOW)[0].steps);
-        assert_eq!(step, Step { failed: 0, retried: 1, dead_lettered: 0 });
+        let step = EventCounts::sum(&reading.functions(NOW)[0].steps);
+        assert_eq!(step, EventCounts { failed: 0, retried: 1, dead_lettered: 0 });
         reading.waits.forget_before(NOW.saturating_add(STEP));
         assert!(reading.functions(NOW).is_empty());
     }

@@ -12,7 +12,7 @@ use crate::log::HIDING_INFO;
 use crate::numbers::{counted, grouped};
 use crate::text;
 use crate::text::{Text, quoted};
-use crate::waiting::events::Group;
+use crate::waiting::events::WaitingGroup;
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::Reading;
 
@@ -67,7 +67,7 @@ impl Reading {
         self.notes(&self.waits.all_groups(), now)
     }
 
-    pub(super) fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<Text> {
+    pub(super) fn notes(&self, groups: &[WaitingGroup<'_>], now: Timestamp) -> Vec<Text> {
         let Self { deployment, pauses, .. } = self;
         let unknown =
             pauses.as_ref().err().map(|why| text!["Unknown which functions are paused now: ", why.text()]);
@@ -129,14 +129,14 @@ impl Reading {
         notes
     }
 
-    fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
+    fn held_note(&self, groups: &[WaitingGroup<'_>]) -> Option<Text> {
         let held = Some(groups.iter().map(|group| group.held).sum()).filter(|held| *held > 0)?;
         let events = counted(held, "event is", "events are");
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
         Some(text![format!("{events} held by a pause until it ends: "), list, "."])
     }
 
-    fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
+    fn not_allowed_note(&self, groups: &[WaitingGroup<'_>]) -> Option<Text> {
         let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
         let count = Some(unlisted().map(|group| group.not_allowed).sum()).filter(|count| *count > 0)?;
         let what = counted(

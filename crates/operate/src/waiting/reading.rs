@@ -58,7 +58,7 @@ pub struct Reading {
 
 /// Selects the lines to read from the handler's log.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
+pub struct LogQuery<'a> {
     /// Only log lines about events that match this filter are read.
     pub wanted: &'a WaitingFilter,
     /// The maximum age of the log lines to read, or `None` for the longest time that an event can wait.
@@ -67,7 +67,7 @@ pub struct Scope<'a> {
     pub handles: bool,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> LogQuery<'a> {
     /// Selects all log lines about the events that match the filter. Does not keep the messages' receipt handles.
     pub fn of(wanted: &'a WaitingFilter) -> Self {
         Self { wanted, since: None, handles: false }
@@ -83,7 +83,7 @@ impl Reading {
     pub async fn read(
         operator: &Operator,
         deployment: Deployment,
-        scope: Scope<'_>,
+        scope: LogQuery<'_>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
         let reading = RefCell::new(Self::begin(operator, deployment, scope, now).await?);
@@ -104,7 +104,7 @@ impl Reading {
         now: Timestamp,
     ) -> Result<(), Failure> {
         let wanted = WaitingFilter::default();
-        let scope = Scope::of(&wanted);
+        let scope = LogQuery::of(&wanted);
         let next = Self::begin(operator, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
         // Settled messages take memory, so the whole log is read again once a day. The log is read again sooner if
@@ -127,7 +127,7 @@ impl Reading {
     async fn begin(
         operator: &Operator,
         deployment: Deployment,
-        Scope { wanted, since, handles }: Scope<'_>,
+        LogQuery { wanted, since, handles }: LogQuery<'_>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
         let account = &operator.account;
@@ -160,7 +160,7 @@ impl Reading {
     async fn read_log(
         reading: &RefCell<Self>,
         operator: &Operator,
-        Scope { wanted, handles, .. }: Scope<'_>,
+        LogQuery { wanted, handles, .. }: LogQuery<'_>,
         now: Timestamp,
     ) -> Result<(), Failure> {
         let (group, since) = {
@@ -235,14 +235,19 @@ impl Reading {
 
     /// If the filter's error glob matches no waiting event, reads the log again and returns the errors of the waiting
     /// events. Returns `None` in all other cases, and if the log cannot be read.
-    pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
+    pub async fn unmatched(
+        &self,
+        operator: &Operator,
+        scope: LogQuery<'_>,
+        now: Timestamp,
+    ) -> Option<String> {
         let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
             return None;
         }
         let wanted = WaitingFilter { error: None, ..wanted.clone() };
         let all =
-            Self::read(operator, self.deployment.clone(), Scope { wanted: &wanted, ..scope }, now).await;
+            Self::read(operator, self.deployment.clone(), LogQuery { wanted: &wanted, ..scope }, now).await;
         all.ok()?.waits.errors()
     }
 }
@@ -336,7 +341,7 @@ pub(crate) mod tests {
         };
         let deployment = async || operator.deployment().await.unwrap();
         let wanted = WaitingFilter::default();
-        let scope = Scope::of(&wanted);
+        let scope = LogQuery::of(&wanted);
         arrives("k-1", 1);
         let reading = RefCell::new(Reading::read(&operator, deployment().await, scope, NOW).await.unwrap());
         let goes_on = async || {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use comeback_engine::{LogLine, LoggedEvent, MessageState, Timestamp, WaitingMessage, What};
 
-/// The length of the period that a [`Step`] covers.
+/// The length of the period that an [`EventCounts`] covers.
 pub const STEP: Duration = Duration::from_secs(300);
 /// The maximum number of functions that are counted. Messages may name any number of functions.
 const MOST_FUNCTIONS: usize = 1_000;
 
 /// The counts of one function's events in one five-minute period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct EventCounts {
     /// Failed events that arrived in the retry queue, including redriven events.
     pub failed: u64,
     /// Events that the handler retried.
@@ -21,7 +21,7 @@ pub struct Step {
     pub dead_lettered: u64,
 }
 
-impl Step {
+impl EventCounts {
     /// Returns the total counts for several five-minute periods.
     pub fn sum<'s>(steps: impl IntoIterator<Item = &'s Self>) -> Self {
         steps.into_iter().fold(Self::default(), |sum, step| Self {
@@ -36,7 +36,7 @@ impl Step {
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// Counts by function ARN, then by the [`number`] of the period.
-    pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, Step>>,
+    pub(super) steps: BTreeMap<Box<str>, BTreeMap<u64, EventCounts>>,
     /// The number of events that were already due when each period started, by the period's [`number`].
     due: BTreeMap<u64, u64>,
 }
@@ -55,20 +55,20 @@ impl Recent {
         let step = match (before, &line.what) {
             (Some(MessageState::Settled), _) => return,
             (before, What::Reinvoke { .. }) => {
-                Step { failed: u64::from(before.is_none()), retried: 1, dead_lettered: 0 }
+                EventCounts { failed: u64::from(before.is_none()), retried: 1, dead_lettered: 0 }
             }
             (before, What::DeadLetter { .. }) => {
-                Step { failed: u64::from(before.is_none()), retried: 0, dead_lettered: 1 }
+                EventCounts { failed: u64::from(before.is_none()), retried: 0, dead_lettered: 1 }
             }
             (Some(MessageState::Waiting(_)), _) => return,
-            (None, _) => Step { failed: 1, ..Step::default() },
+            (None, _) => EventCounts { failed: 1, ..EventCounts::default() },
         };
         if self.steps.len() >= MOST_FUNCTIONS && !self.steps.contains_key(&*event.target) {
             return;
         }
         let steps = self.steps.entry(event.target.as_ref().into()).or_default();
         let counts = steps.entry(number(line.timestamp)).or_default();
-        *counts = Step::sum([&*counts, &step]);
+        *counts = EventCounts::sum([&*counts, &step]);
     }
 
     /// Counts a message as due in every period that starts between its due time and the handler's check.

@@ -16,14 +16,14 @@ use crate::numbers::{counted, grouped};
 use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Piece, Text};
-use crate::waiting::events::{DueRange, Group, Selected, WaitingEvent, Why};
+use crate::waiting::events::{DueRange, Selected, WaitingEvent, WaitingGroup, Why};
 use crate::waiting::filter::WaitingFilter;
 use crate::waiting::reading::Reading;
 use crate::waiting::returns::Returns;
 
 /// Selects the waiting events to report.
 #[derive(Clone, Debug, Default)]
-pub struct Listing {
+pub struct ReportQuery {
     /// Only events that match this filter are reported.
     pub wanted: WaitingFilter,
     /// Only events that are due in this range are reported.
@@ -34,7 +34,7 @@ pub struct Listing {
 
 /// A report on the waiting events in the handler's log.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report<'r> {
+pub struct WaitingReport<'r> {
     /// The time from which the handler's log was read.
     pub since: Timestamp,
     /// The number of log lines about events that match the filter.
@@ -48,7 +48,7 @@ pub struct Report<'r> {
     /// The message counts of the retry queue, approximate and up to a minute old.
     pub retry_queue: Depth,
     /// The waiting events, grouped by function and error.
-    pub groups: Vec<Group<'r>>,
+    pub groups: Vec<WaitingGroup<'r>>,
     /// The numbers of waiting events by function and due time.
     pub returns: Returns<'r>,
     /// The listed events, in order of due time, or `None` if no list was requested.
@@ -72,8 +72,8 @@ pub struct Report<'r> {
 
 impl Reading {
     /// Reports the waiting events that `listing` selects.
-    pub fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
-        let Listing { wanted, due, events } = listing;
+    pub fn report(&self, listing: &ReportQuery, now: Timestamp) -> WaitingReport<'_> {
+        let ReportQuery { wanted, due, events } = listing;
         let selected = self.waits.selected(wanted, *due);
         let groups = selected.groups();
         let is_everything =
@@ -84,7 +84,7 @@ impl Reading {
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
         notes.extend(self.unlogged_note(now).filter(|_| due.is_everything()));
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
-        Report {
+        WaitingReport {
             since: self.since,
             lines: self.lines,
             found: groups.iter().map(|group| group.count).sum(),
@@ -108,7 +108,7 @@ impl Reading {
 const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
-impl Answer for Report<'_> {
+impl Answer for WaitingReport<'_> {
     fn layout(&self) -> Layout {
         let Self { since, found, groups, events, .. } = self;
         let mut layout = Layout::default();
@@ -157,7 +157,7 @@ impl Answer for Report<'_> {
 /// The column headings of the list of events.
 pub const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
 
-impl Report<'_> {
+impl WaitingReport<'_> {
     /// A table of the groups, with a row for each function and error.
     pub fn groups_table(&self) -> Table {
         let mut table = Table::new(["events", "function", "error", "first failed", "next due", "last due"]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn text(reading: &Reading) -> String {
-        plain(&reading.report(&Listing { events: Some(0..10), ..Listing::default() }, NOW))
+        plain(&reading.report(&ReportQuery { events: Some(0..10), ..ReportQuery::default() }, NOW))
     }
 
     #[test]
@@ -307,7 +307,7 @@ Due but not yet received by the handler: about 2. `comeback status --stack shop`
             "Down",
             json!({"action": "defer", "due": after(65), "due_by": "policy", "delay": 65}),
         )]);
-        let report = reading.report(&Listing { events: Some(0..1), ..Listing::default() }, NOW);
+        let report = reading.report(&ReportQuery { events: Some(0..1), ..ReportQuery::default() }, NOW);
         let row = report.rows().next().unwrap();
         let pieces: Vec<_> = row.iter().map(|cell| cell.spans()[0].piece.clone()).collect();
         assert_eq!(pieces[0], Piece::Event("k-1".into()));
@@ -349,7 +349,7 @@ Due but not yet received by the handler: about 2. `comeback status --stack shop`
     #[test]
     fn a_list_that_was_cut_says_how_to_see_all() {
         let reading = reading_of(&[("k-1", "Down", holds()), ("k-2", "Down", holds())]);
-        let text = plain(&reading.report(&Listing { events: Some(0..1), ..Listing::default() }, NOW));
+        let text = plain(&reading.report(&ReportQuery { events: Some(0..1), ..ReportQuery::default() }, NOW));
         assert!(text.contains("\n1 listed; --limit 2 lists all\n"), "{text}");
     }
 }

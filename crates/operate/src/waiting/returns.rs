@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::waiting::events::{Group, WaitingEvent};
+use crate::waiting::events::{WaitingEvent, WaitingGroup};
 
 /// The maximum number of functions that are counted separately.
 const MOST_FUNCTIONS: usize = 4;
@@ -44,7 +44,11 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 
 impl<'w> Returns<'w> {
     /// Counts `events` by due time. `groups` must contain the same events.
-    pub fn of(events: impl Iterator<Item = WaitingEvent<'w>>, groups: &[Group<'w>], now: Timestamp) -> Self {
+    pub fn of(
+        events: impl Iterator<Item = WaitingEvent<'w>>,
+        groups: &[WaitingGroup<'w>],
+        now: Timestamp,
+    ) -> Self {
         let last = groups.iter().filter_map(|group| group.last_due).max().unwrap_or(now);
         let span = last.since(now).as_secs() + 1;
         let fits = |length: &u64| span.div_ceil(*length) <= MOST_PERIODS;
@@ -81,7 +85,7 @@ impl<'w> Returns<'w> {
     }
 }
 
-fn most_frequent<'w>(groups: &[Group<'w>]) -> Vec<&'w str> {
+fn most_frequent<'w>(groups: &[WaitingGroup<'w>]) -> Vec<&'w str> {
     let mut counts = BTreeMap::<_, u64>::new();
     for group in groups {
         *counts.entry(group.target).or_default() += group.count;

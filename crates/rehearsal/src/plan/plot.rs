@@ -1,13 +1,13 @@
 //! The picture that `comeback plan` draws: recovery time against retries.
 
-use comeback_timelapse::{Candidate, Plan};
+use comeback_timelapse::{Candidate, PolicyPlan};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{
-    Area, BLUE, Drawing, GREEN, GREY, INK, LineStyle, MUTED, ORANGE, PURPLE, Room, frame, header, style, svg,
-    write,
+    Area, BLUE, Drawing, GREEN, GREY, INK, LineStyle, MUTED, ORANGE, PURPLE, Padding, frame, header, style,
+    svg, write,
 };
 use crate::plan::words::{headline, time};
 
@@ -15,7 +15,7 @@ const SIZE: (u32, u32) = (900, 560);
 const JITTERS: [(&str, RGBColor); 3] = [("full", BLUE), ("equal", GREEN), ("decorrelated", PURPLE)];
 
 /// Draws a point for each policy that loses no event. Its position shows the recovery time and the retries per event.
-pub fn draw(plan: &Plan) -> String {
+pub fn draw(plan: &PolicyPlan) -> String {
     let points: Vec<(&Candidate, (f64, f64))> =
         plan.grid.iter().filter(|policy| policy.loses_nothing()).filter_map(point).collect();
     let goal = plan.goal.recover_within.as_secs_f64();
@@ -30,7 +30,7 @@ pub fn draw(plan: &Plan) -> String {
         let x_title = "time from the end of the outage until 99 % of its events are delivered (logarithmic \
                        scale)";
         let y_title = "retries per event (logarithmic scale)";
-        let mut chart = frame(root, (x, x_title), (y, y_title), Room::below(112))?;
+        let mut chart = frame(root, (x, x_title), (y, y_title), Padding::below(112))?;
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
         LineStyle::Thin.draw(&mut chart, unbeaten, GREY)?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
@@ -51,7 +51,7 @@ pub fn draw(plan: &Plan) -> String {
     })
 }
 
-fn draw_key(root: &Area<'_>, plan: &Plan) -> Drawing {
+fn draw_key(root: &Area<'_>, plan: &PolicyPlan) -> Drawing {
     header(root, "How fast each policy recovers, and with how many retries", headline(plan).lines(), 18)?;
     let label = |text: &str, x| write(root, text, style(14, MUTED, HPos::Left, VPos::Center), (x, 98));
     for (x, (jitter, colour)) in (34..).step_by(140).zip(JITTERS) {

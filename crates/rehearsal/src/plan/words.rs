@@ -6,10 +6,10 @@ use std::time::Duration;
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, Settings};
 use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};
-use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, REHEARSED};
+use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, PolicyPlan, REHEARSED};
 
 use crate::deployed::DeployedSetting;
-use crate::figure::Table;
+use crate::figure::FigureTable;
 
 /// The mark in a plan's table for the cheapest policy that meets the goal.
 const CHEAPEST: &str = "▸ ";
@@ -17,7 +17,7 @@ const CHEAPEST: &str = "▸ ";
 const DEFAULTS: &str = "○ ";
 
 /// Returns a headline of two lines: the outage and the goal, then the number of policies that were compared.
-pub fn headline(plan: &Plan) -> String {
+pub fn headline(plan: &PolicyPlan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
         format!("; {} % of the events never succeed", rounded(never_succeed * 100.0))
@@ -39,17 +39,17 @@ pub fn headline(plan: &Plan) -> String {
 /// Column headings for the cells that [`rows`] returns.
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
-pub(super) fn figures(plan: &Plan) -> Table {
+pub(super) fn figures(plan: &PolicyPlan) -> FigureTable {
     let rows = rows(plan);
     let column = |index: usize| rows.iter().map(|(_, cells)| cells[index].clone()).collect();
-    Table {
+    FigureTable {
         caption: "The policies that nothing else beats, and the defaults, the fastest first".into(),
         columns: HEAD.iter().enumerate().map(|(index, head)| ((*head).to_owned(), column(index))).collect(),
     }
 }
 
 /// Returns the rows of a plan's table: the default policy and each unbeaten policy, with the fastest first.
-pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
+pub fn rows(plan: &PolicyPlan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
         rows.push(&plan.defaults);
@@ -76,7 +76,7 @@ pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
 }
 
 /// Explains the marks and the columns of a plan's table.
-pub fn legend(plan: &Plan) -> String {
+pub fn legend(plan: &PolicyPlan) -> String {
     let within = durations::text(plan.goal.recover_within);
     let cheapest = |_| format!("{CHEAPEST}the cheapest that recovers within {within}; ");
     let cheapest = plan.cheapest.as_ref().map(cheapest).unwrap_or_default();
@@ -96,7 +96,7 @@ pub fn legend(plan: &Plan) -> String {
 }
 
 /// Describes how the cheapest policy delays events outside an outage, if its `BASE_BACKOFF` exceeds the default.
-pub fn slower_alone(plan: &Plan) -> Option<String> {
+pub fn slower_alone(plan: &PolicyPlan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
     Some(format!(

@@ -9,9 +9,9 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::CountAxis;
 use crate::chart::{
-    Area, BLUE, Drawing, Frame, LineStyle, MUTED, ORANGE, Room, TEXT, frame, header, style, svg, write,
+    Area, BLUE, Drawing, LineStyle, MUTED, ORANGE, Padding, PlotArea, TEXT, frame, header, style, svg, write,
 };
-use crate::figure::{Chart, Key, Table, drawn};
+use crate::figure::{Chart, FigureTable, LegendEntry, drawn};
 use crate::schedule::{axis_of, headline, outcome, percent, shown};
 
 /// Size, in pixels, of the picture that is written to a file.
@@ -29,7 +29,7 @@ pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
         let (top, plots) = root.split_vertically(HEADER);
         let (times, shares) = plots.split_horizontally(SIZE.0 - SHARES);
         draw_header(&top, &headline(policy, schedule), &outcome(schedule))?;
-        draw_times(&times, policy, schedule, ("retry", Room::below(16)))?;
+        draw_times(&times, policy, schedule, ("retry", Padding::below(16)))?;
         draw_shares(&shares, schedule)
     })
 }
@@ -41,11 +41,11 @@ pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {
         heading: "When retries come, by their number".into(),
         description: format!("{}.", outcome(schedule)),
         keys: vec![
-            Key { symbol: "●", colour: BLUE, label: "mean".into() },
-            Key::of_line(LineStyle::Thin, BLUE, "nine events in ten"),
-            Key::of_line(LineStyle::Thick, ORANGE, "MAX_AGE"),
+            LegendEntry { symbol: "●", colour: BLUE, label: "mean".into() },
+            LegendEntry::of_line(LineStyle::Thin, BLUE, "nine events in ten"),
+            LegendEntry::of_line(LineStyle::Thick, ORANGE, "MAX_AGE"),
         ],
-        picture: drawn(|root| draw_times(root, policy, schedule, ("", Room::PAGE))),
+        picture: drawn(|root| draw_times(root, policy, schedule, ("", Padding::PAGE))),
         table: Some(figures(schedule)),
     }
 }
@@ -75,7 +75,7 @@ fn last(schedule: &Schedule) -> f64 {
 
 /// Returns the retries to draw, at most one for each pixel, and the height of a row in pixels.
 fn drawn_rows<'s, X>(
-    chart: &Frame<'_, '_, X, CountAxis>,
+    chart: &PlotArea<'_, '_, X, CountAxis>,
     schedule: &'s Schedule,
 ) -> (impl Iterator<Item = &'s ScheduledRetry> + use<'s, X>, f64)
 where
@@ -90,7 +90,7 @@ fn draw_times(
     area: &Area<'_>,
     policy: &Policy,
     schedule: &Schedule,
-    (y_title, room): (&str, Room),
+    (y_title, room): (&str, Padding),
 ) -> Drawing {
     let x = axis_of(schedule, policy.max_age());
     let max_age = policy.max_age().as_secs_f64();
@@ -118,7 +118,7 @@ fn draw_times(
 
 fn draw_shares(area: &Area<'_>, schedule: &Schedule) -> Drawing {
     let x = CountAxis::Percent((0.0..100.0).into());
-    let room = Room { left: 40, ..Room::below(16) };
+    let room = Padding { left: 40, ..Padding::below(16) };
     let mut chart = frame(area, (x, "events that get this far"), (rows(schedule), ""), room)?;
     let (retries, row) = drawn_rows(&chart, schedule);
     let half = 0.3_f64.max(0.5 / row);
@@ -130,10 +130,10 @@ fn draw_shares(area: &Area<'_>, schedule: &Schedule) -> Drawing {
     Ok(())
 }
 
-fn figures(schedule: &Schedule) -> Table {
+fn figures(schedule: &Schedule) -> FigureTable {
     let retries: Vec<_> = shown(&schedule.retries).collect();
     let time = |seconds: f64| durations::short(seconds);
-    Table {
+    FigureTable {
         caption: format!("Retries of an event that fails every time: {}", outcome(schedule)),
         columns: vec![
             ("retry".into(), retries.iter().map(|it| it.retry.to_string()).collect()),

@@ -14,7 +14,7 @@ use askama::Template;
 use comeback_timelapse::{Scenario, SimulatedTarget};
 
 use crate::chart::{Colour, PALETTE};
-use crate::figure::{Chart, SIZE, Table};
+use crate::figure::{Chart, FigureTable, SIZE};
 use crate::flags::recorded_arn;
 use crate::plan;
 use crate::simulate::figures::headline;
@@ -31,7 +31,7 @@ struct Page {
     palette: [Colour; PALETTE.len()],
     headline: String,
     tiles: Vec<Tile>,
-    outcome: Vec<Table>,
+    outcome: Vec<FigureTable>,
     has_outage: bool,
     retries: Vec<String>,
     retry_charts: [Chart; 2],
@@ -39,15 +39,15 @@ struct Page {
     target_charts: Vec<Chart>,
     depth: Vec<String>,
     queue_charts: [Chart; 2],
-    recovery: Option<(Chart, Table)>,
+    recovery: Option<(Chart, FigureTable)>,
     /// True if the policy was also run with the other kinds of jitter.
     by_jitter: bool,
     life: Option<Chart>,
     /// The `comeback plan` command for the cheapest policy that recovers from this run's outage within 30 minutes.
     plan: Option<String>,
     limit: Vec<String>,
-    limit_by_rate: Table,
-    cost: Table,
+    limit_by_rate: FigureTable,
+    cost: FigureTable,
     command: String,
 }
 

@@ -50,20 +50,20 @@ pub(crate) enum Removal {
 }
 
 #[derive(Debug)]
-pub(crate) struct Sent<T> {
+pub(crate) struct OutgoingMessage<T> {
     pub(crate) id: Uuid,
     pub(crate) body: String,
     /// `DelaySeconds`: time until the message can be received, in whole seconds.
     pub(crate) delay: Duration,
     /// Message attributes, boxed because few messages have any.
-    pub(crate) attributes: Option<Box<Attributes>>,
+    pub(crate) attributes: Option<Box<QueuedAttributes>>,
     /// Data that the simulation attaches to the message, and that receivers do not get.
     pub(crate) carried: T,
 }
 
 /// The attributes that the simulated queue stores with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Attributes {
+pub(crate) struct QueuedAttributes {
     /// The message attribute `Comeback`, a String; `None` if the message has no such attribute.
     pub(crate) comeback: Option<Box<str>>,
     /// The system attribute `AWSTraceHeader`; `None` if the message has no such attribute.
@@ -125,7 +125,7 @@ enum State {
 pub(crate) struct QueuedMessage<T> {
     id: Uuid,
     pub(crate) body: String,
-    pub(crate) attributes: Option<Box<Attributes>>,
+    pub(crate) attributes: Option<Box<QueuedAttributes>>,
     pub(crate) carried: T,
     sent_at: Timestamp,
     first_receive: Timestamp,
@@ -172,9 +172,9 @@ impl<T> SqsQueue<T> {
         now: Timestamp,
         horizon: Timestamp,
         agenda: &mut Agenda<H>,
-        sent: Sent<T>,
+        sent: OutgoingMessage<T>,
     ) -> Result<ReceiptHandle, String> {
-        let Sent { id, body, delay, attributes, carried } = sent;
+        let OutgoingMessage { id, body, delay, attributes, carried } = sent;
         assert_eq!(delay.subsec_nanos(), 0, "BUG: DelaySeconds are whole");
         if delay > LONGEST_DELAY {
             return Err(format!(
@@ -358,7 +358,7 @@ impl<T> SqsQueue<T> {
 
     /// Returns three things for each message: the record that a receiver would get, the message's attributes, and the
     /// data that the sender attached.
-    pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
+    pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&QueuedAttributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);
             message.write(ReceiptHandle { slot, number: message.number }, &mut record);

@@ -43,7 +43,7 @@ struct Function {
 
 /// All target functions, and their running invocations. Each invocation keeps its caller's data (`T`).
 #[derive(Debug)]
-pub(crate) struct Target<T> {
+pub(crate) struct Targets<T> {
     invocations: Slab<Invocation<T>>,
     functions: Vec<Function>,
     scenario: Scenario,
@@ -51,7 +51,7 @@ pub(crate) struct Target<T> {
     spare: Vec<String>,
 }
 
-impl<T> Target<T> {
+impl<T> Targets<T> {
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
         let function = |(position, target): (usize, &SimulatedTarget)| Function {
             outage_end: scenario.outage_end(position),

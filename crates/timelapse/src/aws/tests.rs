@@ -15,7 +15,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 use super::agenda::{Agenda, START};
 use super::draw_id;
 use super::mapping::kept;
-use super::queue::{Attributes, Depth, QueueSettings, QueueTimer, ReceiptHandle, Sent, SqsQueue};
+use super::queue::{
+    Depth, OutgoingMessage, QueueSettings, QueueTimer, QueuedAttributes, ReceiptHandle, SqsQueue,
+};
 use super::target::{FailedInvocation, FailureRecords, TARGET_ARN, TargetError};
 use stand::{Delayed, Difference, ERROR_MESSAGE, ERROR_TYPE, Queue, Stand, all};
 
@@ -59,10 +61,10 @@ impl Model {
         state
     }
 
-    fn post(&self, body: String, delay: u64, attributes: Attributes) -> Option<String> {
+    fn post(&self, body: String, delay: u64, attributes: QueuedAttributes) -> Option<String> {
         let State { now, agenda, queue, ids, .. } = &mut *self.tick();
         let (id, attributes) = (draw_id(ids), Some(Box::new(attributes)));
-        let sent = Sent { id, body, delay: Duration::from_secs(delay), attributes, carried: () };
+        let sent = OutgoingMessage { id, body, delay: Duration::from_secs(delay), attributes, carried: () };
         queue.send(*now, END, agenda, sent).ok().map(|_| id.to_string())
     }
 
@@ -94,7 +96,7 @@ impl Queue for Model {
     }
 
     async fn send(&self, body: &str) -> String {
-        self.post(body.to_owned(), 0, Attributes::default()).expect("it has no delay")
+        self.post(body.to_owned(), 0, QueuedAttributes::default()).expect("it has no delay")
     }
 
     async fn receive(&self) -> Vec<Record> {
@@ -146,7 +148,7 @@ impl Stand for Model {
         self.send(&body).await;
     }
 
-    fn attributes(&self, receipt_handle: &str) -> Attributes {
+    fn attributes(&self, receipt_handle: &str) -> QueuedAttributes {
         let receipt = ReceiptHandle::parse(receipt_handle).expect("a handle of this queue");
         let queue = &self.0.borrow().queue;
         let message = queue.message(receipt).expect("the message is in the queue");

@@ -68,7 +68,7 @@ impl Origin {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct HistoryKey {
     key: usize,
     pub(super) id: Uuid,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Entry {
 /// The checks' data about a message, which the simulated queue stores with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
-    pub(crate) entry: Entry,
+    pub(crate) entry: HistoryKey,
     pub(crate) origin: Origin,
 }
 
@@ -178,24 +178,24 @@ struct Excused {
 }
 
 impl MessageHistories {
-    pub(super) fn open(&mut self, history: MessageHistory) -> Entry {
-        Entry { id: history.id, key: self.histories.insert(history) }
+    pub(super) fn open(&mut self, history: MessageHistory) -> HistoryKey {
+        HistoryKey { id: history.id, key: self.histories.insert(history) }
     }
 
-    pub(super) fn close(&mut self, entry: Entry) -> MessageHistory {
+    pub(super) fn close(&mut self, entry: HistoryKey) -> MessageHistory {
         self.histories.remove(entry.key)
     }
 
-    pub(super) fn change(&mut self, entry: Entry, change: impl FnOnce(&mut MessageHistory)) {
+    pub(super) fn change(&mut self, entry: HistoryKey, change: impl FnOnce(&mut MessageHistory)) {
         self.get(entry).map(change).unwrap_or_default();
     }
 
-    pub(super) fn get(&mut self, entry: Entry) -> Option<&mut MessageHistory> {
+    pub(super) fn get(&mut self, entry: HistoryKey) -> Option<&mut MessageHistory> {
         self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
     }
 
     /// Excuses the effect of a fault: the message may be retried, dead-lettered or moved once more.
-    pub(super) fn excuse(&mut self, entry: Entry) {
+    pub(super) fn excuse(&mut self, entry: HistoryKey) {
         let settled = self.get(entry).is_some_and(|history| history.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
@@ -203,7 +203,7 @@ impl MessageHistories {
 
     /// Records that a message was settled. Returns how many times it has now been settled, and how many repetitions
     /// are excused by faults.
-    pub(super) fn settle(&mut self, entry: Entry) -> (u32, u32) {
+    pub(super) fn settle(&mut self, entry: HistoryKey) -> (u32, u32) {
         let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
         match self.excused.get_mut(&entry.id) {
             Some(excused) => {
@@ -228,7 +228,7 @@ mod tests {
         Timestamp::from_secs(1_000 + seconds)
     }
 
-    fn one() -> (MessageHistories, Entry) {
+    fn one() -> (MessageHistories, HistoryKey) {
         let mut histories = MessageHistories::default();
         let entry =
             histories.open(MessageHistory::new(draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));

@@ -6,12 +6,12 @@ use comeback_engine::{ReasonCode, Timestamp};
 
 use super::handling::Handling;
 use super::history::Hops;
-use super::ledger::Life;
-use super::parameter::{Document, Waits};
+use super::ledger::LedgerEntry;
+use super::parameter::{Document, LongestWaits};
 use super::pauses::{Failed, Reads};
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
-use crate::faults::fault::Room;
+use crate::faults::fault::InFlightEffect;
 use crate::faults::records::Flaw;
 
 /// A message counts as due this long before its due time (rule 8 in the engine's `decide.rs`).
@@ -33,7 +33,7 @@ const SKEW: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;
 
-pub(super) fn none_vanishes(event: EventNumber, life: &Life) -> Checked {
+pub(super) fn none_vanishes(event: EventNumber, life: &LedgerEntry) -> Checked {
     Invariant::NoneVanishes.check(event, life.end().is_some(), || {
         "no invocation and no message carries it, and no dead-letter has it".into()
     })
@@ -181,15 +181,15 @@ pub(super) fn fewest_hops(event: EventNumber, hops: &Hops, now: Timestamp, delay
 }
 
 /// Checks that at most `most` messages are in flight. Always passes if a fault may have raised the number.
-pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: Room) -> Checked {
-    Invariant::BoundedInFlight.check(None, in_flight <= most || room > Room::Kept, || {
+pub(super) fn bounded_in_flight(in_flight: usize, most: usize, room: InFlightEffect) -> Checked {
+    Invariant::BoundedInFlight.check(None, in_flight <= most || room > InFlightEffect::Kept, || {
         format!("{in_flight} messages are in flight; {most} at most")
     })
 }
 
 /// Checks that no message stays visible while a poller is free, unless one of the run's faults can fill the queue.
-pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: Room) -> Checked {
-    Invariant::NoStall.check(None, !left_visible || room == Room::Full, || {
+pub(super) fn no_stall(in_flight: usize, left_visible: bool, room: InFlightEffect) -> Checked {
+    Invariant::NoStall.check(None, !left_visible || room == InFlightEffect::Full, || {
         format!("messages are visible, pollers are free, and {in_flight} are in flight")
     })
 }
@@ -267,7 +267,7 @@ pub(super) fn kept_edits(text: &str, before: &Document, now: Timestamp) -> Resul
     kept.map_err(|detail| Broken { invariant: Invariant::KeptEdits, event: None, detail })
 }
 
-pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Waits) -> Checked {
+pub(super) fn lasting_requests(new: &Document, before: &Document, waits: LongestWaits) -> Checked {
     for request in new.requests.iter().filter(|request| before.find(request).is_none()) {
         let ([earliest, latest], until) = (request.ends(waits), request.until());
         // A request to cancel events by key also covers later failures, so it may last longer.

@@ -19,7 +19,7 @@ const MOST_RETRIES: u64 = 100_000;
 
 /// The counts and times for one event. An event's carriers are the invocations and messages that contain it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Life {
+pub(crate) struct LedgerEntry {
     pub(super) carriers: u64,
     /// Highest retry number so far.
     pub(crate) attempts: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Life {
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    pub(crate) lives: Vec<Life>,
+    pub(crate) lives: Vec<LedgerEntry>,
     pub(crate) faults: FaultCounts,
     carriers: u64,
     /// The event with too many copies or retries, and the exceeded limit. The event is `None` if all events together
@@ -55,15 +55,15 @@ pub struct FaultCounts {
 
 impl Ledger {
     pub(crate) fn new(events: usize) -> Self {
-        let (lives, faults) = (vec![Life::default(); events], FaultCounts::default());
+        let (lives, faults) = (vec![LedgerEntry::default(); events], FaultCounts::default());
         Self { lives, faults, carriers: 0, multiplied: None }
     }
 
-    pub(super) fn life(&mut self, event: EventNumber) -> &mut Life {
+    pub(super) fn life(&mut self, event: EventNumber) -> &mut LedgerEntry {
         &mut self.lives[event.0]
     }
 
-    pub(super) fn carry(&mut self, event: EventNumber) -> &mut Life {
+    pub(super) fn carry(&mut self, event: EventNumber) -> &mut LedgerEntry {
         let most_of_all = MOST_COPIES.max(self.lives.len() as u64 * MOST_COPIES_OF_EACH);
         let life = &mut self.lives[event.0];
         life.carriers += 1;
@@ -76,7 +76,7 @@ impl Ledger {
         life
     }
 
-    pub(super) fn drop_carrier(&mut self, event: EventNumber) -> &Life {
+    pub(super) fn drop_carrier(&mut self, event: EventNumber) -> &LedgerEntry {
         self.carriers -= 1;
         let life = &mut self.lives[event.0];
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
@@ -102,7 +102,7 @@ pub(crate) enum EventOutcome {
     DeadLettered(&'static str),
 }
 
-impl Life {
+impl LedgerEntry {
     /// Returns the event's outcome or present state, or `None` if the event has vanished.
     pub(crate) fn end(&self) -> Option<EventOutcome> {
         match (self.delivered, self.dead_lettered) {

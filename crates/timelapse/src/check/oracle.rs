@@ -10,19 +10,19 @@ use uuid::Uuid;
 
 use super::Broken;
 use super::handling::{After, Handling, SeenMessage};
-use super::history::{Attempt, Carried, Entry, MessageHistories, MessageHistory};
+use super::history::{Attempt, Carried, HistoryKey, MessageHistories, MessageHistory};
 use super::invariants::{
     bounded_in_flight, few_receives, hops_end_in_time, kept_edits, lasting_requests, leaves_for_a_reason,
     longest_wait, no_stall, none_expires, none_vanishes, recalls_shorten, spaced_recalls, working_commands,
 };
 use super::ledger::Ledger;
 use super::lookup::policy_of;
-use super::parameter::Waits;
-use super::pauses::{KnownPauses, Reads, Written, between_reads};
+use super::parameter::LongestWaits;
+use super::pauses::{KnownPauses, Reads, WrittenValues, between_reads};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
 use crate::event::EventNumber;
-use crate::faults::fault::Room;
+use crate::faults::fault::InFlightEffect;
 use crate::scenario::Scenario;
 use crate::targets::SimulatedTarget;
 
@@ -41,9 +41,9 @@ pub(crate) struct Oracle {
     /// Times at which the policies change.
     changes: Vec<Timestamp>,
     /// Maximum number of messages in flight, and the worst effect of the run's faults on this number.
-    in_flight: (usize, Room),
+    in_flight: (usize, InFlightEffect),
     between_reads: Duration,
-    written: Written,
+    written: WrittenValues,
     payload: String,
     batch: Option<CheckedBatch>,
     pub(crate) broken: Option<Broken>,
@@ -68,7 +68,7 @@ struct CheckedBatch {
 
 #[derive(Clone, Copy, Debug)]
 struct CheckedMessage {
-    entry: Entry,
+    entry: HistoryKey,
     seen: SeenMessage,
     /// True if the message lacks a field. The handler can then only report the message as failed.
     overlooked: bool,
@@ -98,7 +98,7 @@ impl Oracle {
             changes: scenario.changes.iter().map(|change| START.saturating_add(change.at)).collect(),
             in_flight: most_in_flight(policies.stack(), scenario),
             between_reads: between_reads(policies.stack().settings().maximum_concurrency),
-            written: Written::default(),
+            written: WrittenValues::default(),
             payload: String::new(),
             batch: None,
             broken: None,
@@ -128,27 +128,33 @@ impl Oracle {
         self.check(checked);
     }
 
-    pub(crate) fn sent(&mut self, id: Uuid, event: EventNumber, now: Timestamp) -> Entry {
+    pub(crate) fn sent(&mut self, id: Uuid, event: EventNumber, now: Timestamp) -> HistoryKey {
         self.ledger.carry(event).first_failure.get_or_insert(now);
         self.histories.open(MessageHistory::new(id, now))
     }
 
     /// Records a duplicate delivery: another receiver already has this message.
-    pub(crate) fn duplicated(&mut self, entry: Entry) {
+    pub(crate) fn duplicated(&mut self, entry: HistoryKey) {
         self.histories.excuse(entry);
         self.histories.change(entry, |history| history.duplicated = true);
     }
 
     /// Allows a message to be settled a second time because of a fault.
-    pub(crate) fn excuse(&mut self, entry: Entry) {
+    pub(crate) fn excuse(&mut self, entry: HistoryKey) {
         self.histories.excuse(entry);
     }
 
-    pub(crate) fn cut_retention(&mut self, entry: Entry) {
+    pub(crate) fn cut_retention(&mut self, entry: HistoryKey) {
         self.histories.change(entry, |history| history.cut = true);
     }
 
-    pub(crate) fn removed(&mut self, entry: Entry, event: EventNumber, removal: Removal, now: Timestamp) {
+    pub(crate) fn removed(
+        &mut self,
+        entry: HistoryKey,
+        event: EventNumber,
+        removal: Removal,
+        now: Timestamp,
+    ) {
         let MessageHistory { seen, cut, .. } = self.histories.close(entry);
         let (reason, checked) = match removal {
             Removal::ReceivedTooOften => ("max_receive_count", few_receives(event, now, seen, cut)),
@@ -164,7 +170,7 @@ impl Oracle {
     /// Records that an operator changed the time at which a hidden message becomes visible, from `before` to `until`.
     pub(crate) fn recalled(
         &mut self,
-        entry: Entry,
+        entry: HistoryKey,
         event: EventNumber,
         before: Timestamp,
         until: Timestamp,
@@ -176,7 +182,7 @@ impl Oracle {
     }
 
     /// Records that the event source mapping deletes a message; `is_gone` is false for a stale receipt handle.
-    pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
+    pub(crate) fn deleted(&mut self, entry: HistoryKey, event: EventNumber, is_gone: bool) {
         let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
         self.check(leaves_for_a_reason(event, was_settled));
         if is_gone {
@@ -261,7 +267,7 @@ impl Oracle {
             policies.iter().map(|policy| policy.backoff().cap()).max().unwrap_or_default()
         };
         let longest_backoff = longest_at(now).min(longest_at(now.before(RECENT_READ)));
-        let waits = Waits { longest_backoff, between_reads: self.between_reads };
+        let waits = LongestWaits { longest_backoff, between_reads: self.between_reads };
         let added = write(&mut self.written, text, waits, now);
         self.check(added);
     }
@@ -319,7 +325,7 @@ impl Oracle {
     /// Records that SQS keeps all messages in the batch, because the handler crashed or the deletion was lost.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.batch().messages.iter().filter(|message| message.settled);
-        let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
+        let settled: Vec<HistoryKey> = settled.map(|message| message.entry).collect();
         settled.into_iter().for_each(|entry| self.histories.excuse(entry));
     }
 
@@ -363,15 +369,22 @@ impl Oracle {
 }
 
 /// Returns the maximum number of messages in flight, and the worst effect that the run's faults can have on it.
-pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, Room) {
-    let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { return (usize::MAX, Room::Full) };
+pub(super) fn most_in_flight(policy: &Policy, scenario: &Scenario) -> (usize, InFlightEffect) {
+    let HideUpTo::UpTo(most) = policy.settings().hide_up_to else {
+        return (usize::MAX, InFlightEffect::Full);
+    };
     let batches = policy.settings().maximum_concurrency as usize * scenario.batch_size;
     let most = 2 * most as usize + batches;
-    let worst = scenario.faults.iter().map(|(fault, _)| fault.row().1).max().unwrap_or(Room::Kept);
-    (most, if most <= scenario.in_flight_limit { worst } else { Room::Full })
+    let worst = scenario.faults.iter().map(|(fault, _)| fault.row().1).max().unwrap_or(InFlightEffect::Kept);
+    (most, if most <= scenario.in_flight_limit { worst } else { InFlightEffect::Full })
 }
 
-pub(super) fn write(written: &mut Written, text: &str, waits: Waits, now: Timestamp) -> Result<(), Broken> {
+pub(super) fn write(
+    written: &mut WrittenValues,
+    text: &str,
+    waits: LongestWaits,
+    now: Timestamp,
+) -> Result<(), Broken> {
     let latest = written.latest();
     let document = kept_edits(text, &latest, now)?;
     lasting_requests(&document, &latest, waits)?;

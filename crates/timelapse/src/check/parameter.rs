@@ -66,7 +66,7 @@ pub(super) struct WrittenRequest {
 
 /// The times that determine how long a request must last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct LongestWaits {
     pub(super) longest_backoff: Duration,
     pub(super) between_reads: Duration,
 }
@@ -203,7 +203,10 @@ impl WrittenRequest {
 
     /// Returns the earliest and the latest allowed end of the request. The request must outlast the wait of a message
     /// that is hidden just before the handler reads the request, then a throttled receive, and then a refused call.
-    pub(super) fn ends(&self, Waits { longest_backoff, between_reads }: Waits) -> [Timestamp; 2] {
+    pub(super) fn ends(
+        &self,
+        LongestWaits { longest_backoff, between_reads }: LongestWaits,
+    ) -> [Timestamp; 2] {
         let end = |hidden: Duration| {
             let within = Duration::from_secs(self.within.unwrap_or_default());
             let lasts = within + hidden.max(HOLD) + UNHIDDEN + LONGEST_AFTER_REFUSAL + between_reads;
@@ -218,12 +221,12 @@ mod tests {
     use super::super::Invariant;
     use super::super::invariants::{kept_edits, lasting_requests};
     use super::super::oracle::write;
-    use super::super::pauses::Written;
+    use super::super::pauses::WrittenValues;
     use super::*;
 
     const NOW: u64 = 1_800_000_000;
-    const WAITS: Waits =
-        Waits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
+    const WAITS: LongestWaits =
+        LongestWaits { longest_backoff: Duration::from_secs(3_600), between_reads: Duration::from_secs(38) };
 
     fn written(before: [&str; 3], after: [&str; 3]) -> Option<Invariant> {
         let text = |[pauses, retries, cancels]: [&str; 3]| {
@@ -276,7 +279,7 @@ mod tests {
         let (given, withdrawn) = (request(300, ""), request(300, r#","withdrawn":true"#));
         assert_eq!(cancels(&given, &withdrawn), None);
         assert_eq!(cancels(&withdrawn, &given), Some(Invariant::KeptEdits));
-        let mut written = Written::default();
+        let mut written = WrittenValues::default();
         let mut add = |cancel: &str, at| {
             let text = format!(r#"{{"v":1,"pauses":[],"cancels":[{cancel}]}}"#);
             write(&mut written, &text, WAITS, Timestamp::from_secs(at)).err().map(|broken| broken.invariant)

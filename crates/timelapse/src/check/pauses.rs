@@ -22,7 +22,7 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 
 /// The values that operators have written to the pauses parameter.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct WrittenValues {
     /// Every value of the pauses parameter and the time when it was written, oldest first.
     texts: Vec<(Timestamp, KnownPauses)>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Failed<'a> {
     pub(super) key: Option<&'a str>,
 }
 
-impl Written {
+impl WrittenValues {
     pub(super) fn add(&mut self, mut document: Document, now: Timestamp) {
         document.date_withdrawals(&self.latest(), now);
         let texts = self.texts.len() + 1;

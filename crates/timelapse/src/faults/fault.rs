@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// Effect of a fault on the number of messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Room {
+pub(crate) enum InFlightEffect {
     /// The number of messages in flight stays within the handler's limit. The fault does not prevent moves, distort
     /// the handler's counts or clock, or keep messages in flight that the handler does not know of.
     Kept,
@@ -28,9 +28,9 @@ macro_rules! faults {
 
         impl Fault {
             /// Returns the fault's rate throughout a chaos run, and its effect on the number of messages in flight.
-            pub(crate) const fn row(self) -> (f64, Room) {
+            pub(crate) const fn row(self) -> (f64, InFlightEffect) {
                 match self {
-                    $(Self::$fault => ($rate, Room::$room),)*
+                    $(Self::$fault => ($rate, InFlightEffect::$room),)*
                 }
             }
         }

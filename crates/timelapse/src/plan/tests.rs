@@ -115,7 +115,7 @@ fn capacity_is_named_before_the_waits() {
         base_backoff: default.base_backoff,
         ..candidate(Some(29), 1, 1)
     };
-    let plan = Plan::chosen(half, vec![dead_lettering("max_retries", 1), soon.clone()]);
+    let plan = PolicyPlan::chosen(half, vec![dead_lettering("max_retries", 1), soon.clone()]);
     assert_eq!(plan.cheapest, None, "whatever a run says");
     assert_eq!(plan.limits, [Limit { limit: LimitedBy::Capacity, policy: soon }]);
 }

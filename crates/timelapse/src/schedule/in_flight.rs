@@ -30,7 +30,7 @@ pub struct InFlight {
     /// Highest rate at which the in-flight limit is never reached, in events per second; `None` if no rate reaches it.
     pub highest_events_per_second: Option<f64>,
     /// Rate and price of moves.
-    pub moves: Moves,
+    pub moves: MoveCosts,
     /// Lowest `MAXIMUM_CONCURRENCY` that suffices if each batch is full and takes as long as in the default
     /// [`Scenario`]. It may exceed Lambda's maximum of 1,000.
     pub pollers: u64,
@@ -64,7 +64,7 @@ impl Schedule {
         };
         let has_a_limit = hidden_at_most >= limit as f64;
         let in_flight = waiting.min(hidden_at_most);
-        let moves = Moves::of(events_per_second * self.moves_of_an_event, waiting, in_flight);
+        let moves = MoveCosts::of(events_per_second * self.moves_of_an_event, waiting, in_flight);
         let retries_per_second = events_per_second * self.retries_made.mean;
         InFlight {
             events_per_second,
@@ -102,7 +102,7 @@ impl Schedule {
 ///
 /// The figures are an upper bound: they assume that each hidden message saves only one move every 900 s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Moves {
+pub struct MoveCosts {
     /// Number of events that wait as delayed messages.
     pub delayed: f64,
     /// Maximum number of moves a second.
@@ -114,7 +114,7 @@ pub struct Moves {
     pub usd_per_million_event_hours: Option<f64>,
 }
 
-impl Moves {
+impl MoveCosts {
     /// Computes the rate and price of the moves if `hidden` of the `waiting` messages are hidden. `all` is the number
     /// of moves a second if no message is hidden.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {

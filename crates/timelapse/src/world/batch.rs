@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record, Timestamp};
 
 use crate::aws::agenda::START;
-use crate::aws::queue::{Attributes, ReceiptHandle};
+use crate::aws::queue::{QueuedAttributes, ReceiptHandle};
 use crate::check::history::Carried;
 use crate::check::pauses::Reads;
 use crate::event::EventNumber;
@@ -35,7 +35,7 @@ pub(crate) struct Batch {
     pub(crate) struck: Option<BatchEvent>,
     /// The messages of the batch, in the same order as the records of the Lambda event.
     pub(crate) messages: Vec<Polled>,
-    pub(super) attributes: Vec<Option<Attributes>>,
+    pub(super) attributes: Vec<Option<QueuedAttributes>>,
     pub(crate) environment: SimulatedEnvironment,
     pub(crate) death: Option<Death>,
 }

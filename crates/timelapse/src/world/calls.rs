@@ -13,7 +13,7 @@ use super::World;
 use super::batch::CurrentBatch;
 use crate::account::{Answers, Invoked, Service};
 use crate::aws::draw_id;
-use crate::aws::queue::{Attributes, Sent};
+use crate::aws::queue::{OutgoingMessage, QueuedAttributes};
 use crate::check::history::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
@@ -208,7 +208,8 @@ impl World {
     fn accept_move(&mut self, copy: &Move<'_>, position: usize) {
         let origin = self.current_batch().messages[position].carried.origin;
         let trace_header = copy.record.trace_header.as_deref().map(Into::into);
-        let mut attributes = Attributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
+        let mut attributes =
+            QueuedAttributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
         let id = draw_id(&mut self.copy_ids);
         let entry = self.oracle.moved(position, copy.delay, id, self.now);
         if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
@@ -220,7 +221,7 @@ impl World {
         }
         let body = self.target.copy(&copy.record.body);
         let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
-        self.enqueue(Sent { id, body, delay: copy.delay, attributes, carried });
+        self.enqueue(OutgoingMessage { id, body, delay: copy.delay, attributes, carried });
         self.tallies.moves += 1;
         let hide_up_to =
             if let HideUpTo::UpTo(most) = self.policy.settings().hide_up_to { most as usize } else { 0 };
@@ -229,7 +230,12 @@ impl World {
     }
 
     /// Lets faults truncate or remove the message attribute of a moved message. Returns true if a fault strikes.
-    fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
+    fn strike_attribute(
+        &mut self,
+        copy: &Move<'_>,
+        event: EventNumber,
+        attributes: &mut QueuedAttributes,
+    ) -> bool {
         // Without these members, a copy that lost its attribute would count as a different failure, with a different
         // key.
         if ![r#""timestamp":"#, r#""requestId":"#].iter().all(|member| copy.record.body.contains(member)) {

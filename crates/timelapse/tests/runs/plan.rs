@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{Policy, Settings};
-use comeback_timelapse::{Candidate, Goal, Plan, RunError, Scenario, TARGET_ARN, run};
+use comeback_timelapse::{Candidate, Goal, PolicyPlan, RunError, Scenario, TARGET_ARN, run};
 
 use crate::policy_table::{self, DAY, OUTAGES, Outage, POLICIES, failing, quiet};
 
@@ -22,8 +22,8 @@ fn goal() -> Goal {
     }
 }
 
-fn plan(goal: &Goal) -> Plan {
-    Plan::of(goal, &policy(), &|| {}).expect("a valid goal")
+fn plan(goal: &Goal) -> PolicyPlan {
+    PolicyPlan::of(goal, &policy(), &|| {}).expect("a valid goal")
 }
 
 /// A plan's figures for the default policy must equal those of `comeback simulate`.
@@ -73,7 +73,7 @@ fn plan_lists_everything_refused() {
         capacity: Some(0.0),
         ..Goal::default()
     };
-    let error = Plan::of(&nothing, &policy(), &|| {}).unwrap_err();
+    let error = PolicyPlan::of(&nothing, &policy(), &|| {}).unwrap_err();
     let expected = "outage is 0ns; it must be 1 s to 14 days\n\
         rate is 0; it must be more than 0\n\
         recover-within is 1209601s; it must be 1 s to 14 days\n\

@@ -51,7 +51,7 @@ pub(crate) struct Request {
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
 /// Builds clients that get the same response to every request. Also returns the list that records their requests.
-pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
+pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (AwsClients, Requests) {
     let body = body.clone();
     answering_by(move |_| (status, error, body.clone()))
 }
@@ -60,7 +60,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
 /// returns the list that records their requests.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
-) -> (Aws, Requests) {
+) -> (AwsClients, Requests) {
     let requests = Requests::default();
     let seen = requests.clone();
     let http_client = infallible_client_fn(move |request: http::Request<SdkBody>| {
@@ -83,7 +83,7 @@ pub(crate) fn answering_by(
             .body(body.to_string())
             .unwrap()
     });
-    (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
+    (AwsClients::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
 }
 
 /// Records a request, in the format of `tests/tools/recorder.py`, so that `make conformance` can check it.
@@ -111,13 +111,13 @@ fn record(request: &http::Request<SdkBody>, status: u16) {
 }
 
 /// Builds clients that receive a response to every call except `Invoke`.
-pub(crate) fn never_invoking() -> (Aws, Requests) {
+pub(crate) fn never_invoking() -> (AwsClients, Requests) {
     let (aws, requests) = answering(200, "", &done(0..10));
-    (Aws { lambda: never().lambda, ..aws }, requests)
+    (AwsClients { lambda: never().lambda, ..aws }, requests)
 }
 
-fn never() -> Aws {
-    Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
+fn never() -> AwsClients {
+    AwsClients::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
 fn signed() -> SdkConfig {
@@ -130,7 +130,7 @@ fn signed() -> SdkConfig {
         .build()
 }
 
-fn account(aws: &Aws) -> AwsAccount<'_> {
+fn account(aws: &AwsClients) -> AwsAccount<'_> {
     aws.account(QUEUE, DEAD_LETTERS, Instant::now() + Duration::from_secs(50))
 }
 
@@ -469,7 +469,7 @@ async fn empty_or_late_answer_is_a_failure() {
 #[tokio::test(start_paused = true)]
 async fn without_parameter_nothing_is_read() {
     let (aws, requests) = answering(400, "AccessDeniedException", &json!({}));
-    let aws = Aws { pauses: None, ..aws };
+    let aws = AwsClients { pauses: None, ..aws };
     assert_eq!(account(&aws).read_pauses().await, Ok(None));
     assert!(requests.lock().unwrap().is_empty());
 }

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 
 use crate::aws::sdk::Or as _;
 use crate::aws::{
-    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MOST_OF_A_RECEIVE, NewMessage, Paused,
-    Receive, Received,
+    AttributeValue, EntryFailure, EntryFailureKind, EntryResults, MOST_OF_A_RECEIVE, NewMessage,
+    PauseCallback, Receive, Received,
 };
 use crate::failure::Failure;
 
@@ -83,7 +83,7 @@ fn attribute(value: MessageAttributeValue) -> AttributeValue {
 pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F>(
     sender: Sender<O, S>,
     entries: impl IntoIterator<Item = O::Entry>,
-    paused: Paused<'_>,
+    paused: PauseCallback<'_>,
 ) -> EntryResults {
     // The sender may pause on any thread, but `paused` must run on this one.
     let (pause, mut pauses) = mpsc::unbounded_channel();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
-use crate::aws::{MetricQuery, Series};
+use crate::aws::{MetricQuery, MetricStatistic};
 
 /// The key of a metric: its namespace, dimension name, dimension value, and name.
 type Key = [String; 4];
@@ -16,12 +16,12 @@ pub struct Metrics(BTreeMap<Key, Vec<(Timestamp, f64)>>);
 
 impl Metrics {
     /// Adds a data point to the metric in `series`. The statistic in `series` is ignored.
-    pub fn put(&mut self, series: Series<'_>, at: Timestamp, value: f64) {
+    pub fn put(&mut self, series: MetricStatistic<'_>, at: Timestamp, value: f64) {
         self.0.entry(key(series)).or_default().push((at, value));
     }
 
     /// Adds `n` to a metric's sum for the minute that contains `at`.
-    pub(super) fn count(&mut self, series: Series<'_>, at: Timestamp, n: f64) {
+    pub(super) fn count(&mut self, series: MetricStatistic<'_>, at: Timestamp, n: f64) {
         let minute = begin(at, Duration::from_secs(60));
         let points = self.0.entry(key(series)).or_default();
         match points.last_mut().filter(|(last, _)| *last == minute) {
@@ -32,7 +32,7 @@ impl Metrics {
 
     /// Simulates `GetMetricData`: returns the data points for each series, newest first, without empty periods.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
-        let of = |series: &Series<'_>| {
+        let of = |series: &MetricStatistic<'_>| {
             let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();
             let values = self.0.get(&key(*series)).into_iter().flatten();
             for (at, value) in values.filter(|(at, _)| (query.since..query.until).contains(at)) {
@@ -44,7 +44,7 @@ impl Metrics {
     }
 }
 
-fn key(Series { namespace, dimension: (dimension, value), name, .. }: Series<'_>) -> Key {
+fn key(MetricStatistic { namespace, dimension: (dimension, value), name, .. }: MetricStatistic<'_>) -> Key {
     [namespace, dimension, value, name].map(ToOwned::to_owned)
 }
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn values_are_summed_up_by_period_and_the_newest_comes_first() {
         let mut metrics = Metrics::default();
-        let series = |statistic| Series {
+        let series = |statistic| MetricStatistic {
             namespace: "AWS/SQS",
             dimension: ("QueueName", "retries"),
             name: "NumberOfMessagesSent",

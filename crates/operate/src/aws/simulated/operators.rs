@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 
 use at_work::AtWork;
 pub use at_work::Circumstances;
-pub use command::{Selection, SimulatedChange, SimulatedCommand};
+pub use command::{EventSelection, SimulatedChange, SimulatedCommand};
 
 /// Simulated operators, and the commands that they run on all functions during a simulated run.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ impl SimulatedOperators {
         let mut all = chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
         let retry = retry_now.map(|(at, within)| SimulatedCommand {
             at,
-            change: SimulatedChange::Retry(within, Selection::All),
+            change: SimulatedChange::Retry(within, EventSelection::All),
             killed_after: None,
         });
         all.commands.extend(retry);
@@ -110,12 +110,12 @@ fn pauses(rng: &mut Xoshiro256PlusPlus, duration: Duration, changes: &mut Vec<(D
 }
 
 /// Chooses at random which events a request selects.
-fn selection(rng: &mut Xoshiro256PlusPlus) -> Selection {
+fn selection(rng: &mut Xoshiro256PlusPlus) -> EventSelection {
     match rng.random_range(0..6) {
-        0 => Selection::Error("TargetDown"),
-        1 => Selection::Error("TargetFlaky"),
-        2 => Selection::Keys(rng.random_range(1..=3)),
-        _ => Selection::All,
+        0 => EventSelection::Error("TargetDown"),
+        1 => EventSelection::Error("TargetFlaky"),
+        2 => EventSelection::Keys(rng.random_range(1..=3)),
+        _ => EventSelection::All,
     }
 }
 

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use comeback_engine::{SQS_MESSAGE_BYTES, Timestamp};
 
 use super::calls::{Fault, entry};
-use super::{Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, State, queue_url};
+use super::{AccountState, Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, queue_url};
 use crate::aws::simulated::function::action_of;
 use crate::aws::{
-    self, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions, InvokeSettings, Key,
-    LogFilter, LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
-    Receive, Received, StackEvent, StackResource, Verdict, qualified,
+    self, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions, InvokeSettings,
+    KmsKey, LogFilter, LogPage, Mapping, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion,
+    PauseCallback, Receive, Received, StackEvent, StackResource, Verdict, qualified,
 };
 use crate::failure::Failure;
 
@@ -28,7 +28,7 @@ impl SimulatedAws {
         &self,
         action: &'static str,
         of: &str,
-        effect: impl FnOnce(&mut State) -> Result<T, String>,
+        effect: impl FnOnce(&mut AccountState) -> Result<T, String>,
     ) -> Result<T, Failure> {
         let is_answer_lost = self.arrive(action, of).await?;
         let result = effect(&mut self.state()).map_err(|error| failed(action, of, &error));
@@ -157,11 +157,11 @@ fn no_function(name: &str) -> String {
     format!("ResourceNotFoundException: Function not found: {name}")
 }
 
-fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, String> {
+fn named<'a>(state: &'a mut AccountState, name: &str) -> Result<&'a mut Function, String> {
     state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
 }
 
-fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
+fn configured(state: &mut AccountState, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
     let (function, of_name) = state.function(name)?;
     function.configuration(qualifier.or(of_name.as_deref()))
 }
@@ -174,7 +174,7 @@ fn settings_key(qualifier: Option<&str>) -> Option<String> {
 /// Replaces a qualifier's settings for asynchronous invocations. Returns false if the function's role has no permission
 /// to send to one of the destinations, or if the permission has not taken effect yet.
 fn put_settings(
-    state: &mut State,
+    state: &mut AccountState,
     name: &str,
     qualifier: Option<&str>,
     settings: &InvokeSettings,
@@ -216,7 +216,7 @@ impl Aws for SimulatedAws {
 
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<aws::Function>, Failure> {
         let tags_denied = self.is_denied("lambda:ListTags");
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let Some(configuration) = configured(state, name, qualifier) else { return Ok(None) };
             let function = named(state, name)?;
             let tags = if tags_denied { BTreeMap::new() } else { function.tags.clone() };
@@ -230,13 +230,15 @@ impl Aws for SimulatedAws {
 
     async fn configuration(&self, name: &str, qualifier: Option<&str>) -> Result<Configuration, Failure> {
         let of = qualified(name, qualifier);
-        let effect = |state: &mut State| configured(state, name, qualifier).ok_or_else(|| no_function(&of));
+        let effect =
+            |state: &mut AccountState| configured(state, name, qualifier).ok_or_else(|| no_function(&of));
         self.call("lambda:GetFunctionConfiguration", &of, effect).await
     }
 
     async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure> {
-        let effect =
-            |state: &mut State| Ok(state.functions.values().map(|it| it.configuration.clone()).collect());
+        let effect = |state: &mut AccountState| {
+            Ok(state.functions.values().map(|it| it.configuration.clone()).collect())
+        };
         self.call("lambda:ListFunctions", of, effect).await
     }
 
@@ -249,7 +251,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn untag(&self, function_arn: &str, keys: Vec<String>) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             named(state, function_arn)?.tags.retain(|key, _| !keys.contains(key));
             Ok(())
         };
@@ -257,7 +259,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure> {
-        let effect = |state: &mut State| Ok(named(state, name)?.invoke_settings.clone());
+        let effect = |state: &mut AccountState| Ok(named(state, name)?.invoke_settings.clone());
         self.call("lambda:ListFunctionEventInvokeConfigs", name, effect).await
     }
 
@@ -267,12 +269,12 @@ impl Aws for SimulatedAws {
         qualifier: Option<&str>,
         settings: &InvokeSettings,
     ) -> Result<bool, Failure> {
-        let effect = |state: &mut State| put_settings(state, name, qualifier, settings);
+        let effect = |state: &mut AccountState| put_settings(state, name, qualifier, settings);
         self.call("lambda:PutFunctionEventInvokeConfig", name, effect).await
     }
 
     async fn delete_invoke_settings(&self, name: &str, qualifier: Option<&str>) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             if let Some((function, of_name)) = state.function(name) {
                 function.invoke_settings.remove(&settings_key(qualifier.or(of_name.as_deref())));
             }
@@ -282,12 +284,12 @@ impl Aws for SimulatedAws {
     }
 
     async fn recursion_allowed(&self, name: &str) -> Result<bool, Failure> {
-        let effect = |state: &mut State| Ok(named(state, name)?.recursion_allowed);
+        let effect = |state: &mut AccountState| Ok(named(state, name)?.recursion_allowed);
         self.call("lambda:GetFunctionRecursionConfig", name, effect).await
     }
 
     async fn allow_recursion(&self, name: &str, allowed: bool) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             named(state, name)?.recursion_allowed = allowed;
             Ok(())
         };
@@ -295,7 +297,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn mappings_of_function(&self, name: &str) -> Result<Vec<Mapping>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let Some(configuration) = configured(state, name, None) else { return Ok(Vec::new()) };
             let of_function = state.mappings.iter().filter(|it| it.function_arn == configuration.arn);
             Ok(of_function.cloned().collect())
@@ -304,7 +306,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn mappings_of_queue(&self, queue_arn: &str) -> Result<Vec<Mapping>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             Ok(state.mappings.iter().filter(|it| it.queue_arn == queue_arn).cloned().collect())
         };
         self.call("lambda:ListEventSourceMappings", queue_arn, effect).await
@@ -316,12 +318,12 @@ impl Aws for SimulatedAws {
         variables: BTreeMap<String, String>,
         revision: Option<String>,
     ) -> Result<(), Failure> {
-        let effect = |state: &mut State| named(state, name)?.set_variables(variables, revision);
+        let effect = |state: &mut AccountState| named(state, name)?.set_variables(variables, revision);
         self.call("lambda:UpdateFunctionConfiguration", name, effect).await
     }
 
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<String, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             state.requests += 1;
             let request_id = format!("00000000-0000-4000-8000-{:012x}", state.requests);
             configured(state, function, None).ok_or_else(|| no_function(function))?;
@@ -337,7 +339,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn queue_url(&self, queue_arn: &str) -> Result<Option<String>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let queue = state.queues.values().find(|queue| queue.arn == queue_arn);
             Ok(queue.map(|queue| queue_url(queue.name())))
         };
@@ -349,7 +351,7 @@ impl Aws for SimulatedAws {
         url: &str,
         names: &[&str],
     ) -> Result<Option<BTreeMap<String, String>>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let now = state.now();
             let Ok(queue) = state.queue_of(url) else { return Ok(None) };
             let mut attributes = queue.all_attributes(now);
@@ -378,7 +380,7 @@ impl Aws for SimulatedAws {
         }
     }
 
-    async fn send(&self, url: &str, messages: Vec<NewMessage>, _: Paused<'_>) -> EntryResults {
+    async fn send(&self, url: &str, messages: Vec<NewMessage>, _: PauseCallback<'_>) -> EntryResults {
         let effect = |queue: &mut Queue, now, message: NewMessage| {
             let most = queue.attributes.get("MaximumMessageSize").and_then(|it| it.parse().ok());
             if size(&message) > most.unwrap_or(SQS_MESSAGE_BYTES) {
@@ -391,7 +393,7 @@ impl Aws for SimulatedAws {
         self.batch("sqs:SendMessage", url, messages, size, effect).await
     }
 
-    async fn delete(&self, url: &str, receipt_handles: Vec<String>, _: Paused<'_>) -> EntryResults {
+    async fn delete(&self, url: &str, receipt_handles: Vec<String>, _: PauseCallback<'_>) -> EntryResults {
         let effect = |queue: &mut Queue, now, handle: String| queue.delete(now, &handle);
         self.batch("sqs:DeleteMessage", url, receipt_handles, |_| 0, effect).await
     }
@@ -401,7 +403,7 @@ impl Aws for SimulatedAws {
         url: &str,
         messages: Vec<(String, Duration)>,
         _: bool,
-        _: Paused<'_>,
+        _: PauseCallback<'_>,
     ) -> EntryResults {
         let effect = |queue: &mut Queue, now, (handle, timeout): (String, Duration)| {
             queue.change_visibility(now, &handle, timeout)
@@ -410,7 +412,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let version = state.parameters.get(name).and_then(|it| it.versions.last()).cloned();
             Ok(version.map(|version| ParameterVersion { at: None, by: None, ..version }))
         };
@@ -418,14 +420,14 @@ impl Aws for SimulatedAws {
     }
 
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             Ok(state.parameters.get(name).map(|it| it.versions.clone()).unwrap_or_default())
         };
         self.call("ssm:GetParameterHistory", name, effect).await
     }
 
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             if new && state.parameters.contains_key(name) {
                 return Ok(None);
             }
@@ -443,7 +445,7 @@ impl Aws for SimulatedAws {
         filter: &LogFilter<'_>,
         token: Option<String>,
     ) -> Result<Option<LogPage>, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let group = state.log_groups.get(filter.group);
             group.map(|group| group.page(state.now(), filter, token.as_deref())).transpose()
         };
@@ -457,7 +459,7 @@ impl Aws for SimulatedAws {
         at: Timestamp,
         line: &str,
     ) -> Result<bool, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let group = state.log_groups.get_mut(group).filter(|it| it.streams.contains(stream));
             Ok(group.map(|group| group.write(at, stream, line)).is_some())
         };
@@ -465,7 +467,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn create_log_stream(&self, group: &str, stream: &str) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let gone = "ResourceNotFoundException: The specified log group does not exist.";
             let group = state.log_groups.get_mut(group).ok_or(gone)?;
             group.streams.insert(stream.to_owned());
@@ -475,7 +477,8 @@ impl Aws for SimulatedAws {
     }
 
     async fn log_group(&self, name: &str) -> Result<Option<aws::LogGroup>, Failure> {
-        let effect = |state: &mut State| Ok(state.log_groups.get(name).map(|group| group.settings.clone()));
+        let effect =
+            |state: &mut AccountState| Ok(state.log_groups.get(name).map(|group| group.settings.clone()));
         self.call("logs:DescribeLogGroups", name, effect).await
     }
 
@@ -488,7 +491,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn put_alarm(&self, alarm: &NewAlarm) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let NewAlarm { name, description, metric, actions } = alarm.clone();
             let put = state.alarms.entry(name.clone()).or_default();
             let before = if put.state.is_empty() { "INSUFFICIENT_DATA" } else { &put.state }.to_owned();
@@ -500,7 +503,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn delete_alarm(&self, name: &str) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             state.alarms.remove(name);
             Ok(())
         };
@@ -508,22 +511,23 @@ impl Aws for SimulatedAws {
     }
 
     async fn stack(&self, name: &str) -> Result<Option<aws::Stack>, Failure> {
-        let effect = |state: &mut State| Ok(state.stacks.get(name).map(|stack| stack.stack.clone()));
+        let effect = |state: &mut AccountState| Ok(state.stacks.get(name).map(|stack| stack.stack.clone()));
         self.call("cloudformation:DescribeStacks", name, effect).await
     }
 
     async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure> {
-        let effect = |state: &mut State| Ok(state.stacks.get(name).map(|stack| stack.resources.clone()));
+        let effect =
+            |state: &mut AccountState| Ok(state.stacks.get(name).map(|stack| stack.resources.clone()));
         self.call("cloudformation:ListStackResources", of, effect).await
     }
 
     async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure> {
-        let effect = |state: &mut State| state.stack(name).map(|stack| stack.events.clone());
+        let effect = |state: &mut AccountState| state.stack(name).map(|stack| stack.events.clone());
         self.call("cloudformation:DescribeStackEvents", name, effect).await
     }
 
     async fn update_stack(&self, stack: &aws::Stack, parameter: &str, value: &str) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let now = state.now();
             state.stack(&stack.name)?.update(now, parameter, value)
         };
@@ -531,7 +535,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn may(&self, role_arn: &str, action: &str, resource_arn: &str) -> Result<Verdict, Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let role = role_arn.rsplit('/').next().unwrap_or_default();
             state.role(role).map(|role| role.may(action, resource_arn))
         };
@@ -539,18 +543,19 @@ impl Aws for SimulatedAws {
     }
 
     async fn role_policy(&self, role: &str, policy: &str) -> Result<Option<String>, Failure> {
-        let effect =
-            |state: &mut State| Ok(state.roles.get(role).and_then(|role| role.policies.get(policy).cloned()));
+        let effect = |state: &mut AccountState| {
+            Ok(state.roles.get(role).and_then(|role| role.policies.get(policy).cloned()))
+        };
         self.call("iam:GetRolePolicy", role, effect).await
     }
 
     async fn role_policies(&self, role: &str) -> Result<Vec<String>, Failure> {
-        let effect = |state: &mut State| Ok(state.role(role)?.policies.keys().cloned().collect());
+        let effect = |state: &mut AccountState| Ok(state.role(role)?.policies.keys().cloned().collect());
         self.call("iam:ListRolePolicies", role, effect).await
     }
 
     async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             let now = state.now();
             state.role(role)?.put(now, policy, document)
         };
@@ -558,14 +563,14 @@ impl Aws for SimulatedAws {
     }
 
     async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure> {
-        let effect = |state: &mut State| {
+        let effect = |state: &mut AccountState| {
             state.roles.get_mut(role).and_then(|role| role.policies.remove(policy));
             Ok(())
         };
         self.call("iam:DeleteRolePolicy", role, effect).await
     }
 
-    async fn key(&self, id: &str) -> Result<Option<Key>, Failure> {
+    async fn key(&self, id: &str) -> Result<Option<KmsKey>, Failure> {
         self.call("kms:DescribeKey", id, |state| Ok(state.keys.get(id).cloned())).await
     }
 }

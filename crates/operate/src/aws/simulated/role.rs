@@ -14,7 +14,8 @@ use crate::aws::{ROLE_CHARACTERS, Verdict};
 pub struct Role {
     /// The inline policies as JSON, keyed by name.
     pub policies: BTreeMap<String, String>,
-    /// The time of the latest change to a policy. The change takes effect after the delay `State::permissions_take`.
+    /// The time of the latest change to a policy. The change takes effect after the delay
+    /// `AccountState::permissions_take`.
     pub(super) changed: Option<Timestamp>,
 }
 

@@ -11,8 +11,8 @@ use comeback_engine::{
 };
 use comeback_timelapse::{Live, Surroundings};
 
-use super::{Sample, State, queue_arn, queue_url};
-use crate::aws::{AttributeValue, EntryFailure, NewMessage, Series};
+use super::{AccountState, Sample, queue_arn, queue_url};
+use crate::aws::{AttributeValue, EntryFailure, MetricStatistic, NewMessage};
 
 /// A running [`Sample`] deployment, which catches up with the account's clock before each call.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Running {
         &self.live
     }
 
-    pub(super) fn run(&self, state: &mut State, until: Timestamp) {
+    pub(super) fn run(&self, state: &mut AccountState, until: Timestamp) {
         let live = &mut *self.live.borrow_mut();
         self.follow_variables(live, state);
         take_invocations(live, state);
@@ -40,7 +40,7 @@ impl Running {
         raise_alarms(state, until);
     }
 
-    fn follow_variables(&self, live: &mut Live, state: &State) {
+    fn follow_variables(&self, live: &mut Live, state: &AccountState) {
         let Some(handler) = state.functions.get(Sample::HANDLER) else { return };
         let variables = &handler.configuration.variables;
         if *self.variables.borrow() != *variables {
@@ -51,7 +51,7 @@ impl Running {
     }
 }
 
-fn take_invocations(live: &mut Live, state: &mut State) {
+fn take_invocations(live: &mut Live, state: &mut AccountState) {
     for function in state.functions.values_mut() {
         for invocation in std::mem::take(&mut function.invocations) {
             live.invoke(&function.configuration.arn, invocation.payload, &invocation.request_id);
@@ -60,8 +60,8 @@ fn take_invocations(live: &mut Live, state: &mut State) {
 }
 
 /// Sets each alarm that watches a queue's message count: `ALARM` while the queue has messages, otherwise `OK`.
-fn raise_alarms(state: &mut State, now: Timestamp) {
-    let State { alarms, queues, .. } = state;
+fn raise_alarms(state: &mut AccountState, now: Timestamp) {
+    let AccountState { alarms, queues, .. } = state;
     for alarm in alarms.values_mut() {
         let watched =
             alarm.metrics.iter().filter(|metric| metric.name.starts_with("ApproximateNumberOfMessages"));
@@ -79,7 +79,7 @@ fn raise_alarms(state: &mut State, now: Timestamp) {
     }
 }
 
-impl State {
+impl AccountState {
     pub(super) fn count(
         &mut self,
         now: Timestamp,
@@ -88,7 +88,7 @@ impl State {
         name: &str,
         n: usize,
     ) {
-        self.metrics.count(Series { namespace, dimension, name, statistic: "Sum" }, now, n as f64);
+        self.metrics.count(MetricStatistic { namespace, dimension, name, statistic: "Sum" }, now, n as f64);
     }
 
     fn sent(&mut self, now: Timestamp, queue: &str, delay: Duration, message: NewMessage) {
@@ -97,10 +97,11 @@ impl State {
     }
 }
 
-impl Surroundings for State {
+impl Surroundings for AccountState {
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent {
         self.looked_at = Some(now);
-        let received = State::receive(self, &queue_url(Sample::RETRY_QUEUE), most, QUEUE_VISIBILITY_TIMEOUT);
+        let received =
+            AccountState::receive(self, &queue_url(Sample::RETRY_QUEUE), most, QUEUE_VISIBILITY_TIMEOUT);
         let records = received.unwrap_or_default().into_iter().map(|message| message.restored().record);
         let queue_arn = Some(queue_arn(Sample::RETRY_QUEUE));
         BatchEvent { records: records.collect(), queue_arn, ..BatchEvent::default() }

@@ -7,8 +7,8 @@ use comeback_engine::Timestamp;
 use serde_json::json;
 
 use super::{
-    Function, LogGroup, Queue, Role, SimulatedAws, Stack, State, function_arn, policy, queue_arn, queue_url,
-    role_arn,
+    AccountState, Function, LogGroup, Queue, Role, SimulatedAws, Stack, function_arn, policy, queue_arn,
+    queue_url, role_arn,
 };
 use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackResource, WatchedMetric};
 use crate::function::STACK_TAG;
@@ -76,7 +76,7 @@ impl Sample {
         aws.clone()
     }
 
-    pub(super) fn add_attached(state: &mut State, name: &str) {
+    pub(super) fn add_attached(state: &mut AccountState, name: &str) {
         add_function(state, name);
         attach(state, name);
         let arn = function_arn(name);
@@ -84,7 +84,7 @@ impl Sample {
     }
 
     /// Updates one parameter of the stack instantly.
-    pub(crate) fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
+    pub(crate) fn redeploy(state: &mut AccountState, parameter: &str, value: impl FnOnce(&str) -> String) {
         let stack = state.stacks.get_mut(Self::STACK).expect("BUG: it was added");
         let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");
         *parameter = value(parameter);
@@ -93,7 +93,7 @@ impl Sample {
     }
 }
 
-fn add_queues(state: &mut State) {
+fn add_queues(state: &mut AccountState) {
     let mut retries = Queue::new(queue_arn(Sample::RETRY_QUEUE));
     let redrive =
         json!({"deadLetterTargetArn": queue_arn(Sample::DEAD_LETTER_QUEUE), "maxReceiveCount": 1_000});
@@ -104,7 +104,7 @@ fn add_queues(state: &mut State) {
     }
 }
 
-fn add_handler(state: &mut State) {
+fn add_handler(state: &mut AccountState) {
     let mut handler = Function::new(Sample::HANDLER);
     handler.configuration.role_arn = role_arn(Sample::HANDLER_ROLE);
     let variables = [
@@ -136,7 +136,7 @@ fn add_handler(state: &mut State) {
 }
 
 /// Adds a function with a log group and a role, without attaching it to the deployment.
-fn add_function(state: &mut State, name: &str) {
+fn add_function(state: &mut AccountState, name: &str) {
     state.add_function(Function::new(name));
     let group = format!("/aws/lambda/{name}");
     state.log_groups.insert(group.clone(), LogGroup::default());
@@ -146,7 +146,7 @@ fn add_function(state: &mut State, name: &str) {
 }
 
 /// Makes the same changes as `comeback attach`.
-fn attach(state: &mut State, name: &str) {
+fn attach(state: &mut AccountState, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
     let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");
     role.policies.insert("comeback-retries".into(), policy(&["sqs:SendMessage"], &[&retries]));
@@ -167,7 +167,7 @@ fn attach(state: &mut State, name: &str) {
     state.alarms.insert(alarm.name.clone(), alarm);
 }
 
-fn add_stack(state: &mut State, targets: &str) {
+fn add_stack(state: &mut AccountState, targets: &str) {
     let resource = |logical_id: &str, physical_id: String, kind: &str| StackResource {
         logical_id: logical_id.into(),
         physical_id: Some(physical_id),
@@ -197,7 +197,7 @@ fn add_stack(state: &mut State, targets: &str) {
 }
 
 /// Sets the handler's environment variables and permissions from the stack's parameters.
-pub(super) fn deploy(state: &mut State, stack: &aws::Stack) {
+pub(super) fn deploy(state: &mut AccountState, stack: &aws::Stack) {
     let parameter = |name: &str| stack.parameters.get(name).cloned().unwrap_or_default();
     let targets = parameter("TargetFunctions");
     if let Some(handler) = state.functions.get_mut(Sample::HANDLER) {

@@ -16,7 +16,7 @@ pub(crate) struct QueueSettings {
     pub(crate) retention: Duration,
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
-    pub(crate) redrive: Option<Redrive>,
+    pub(crate) redrive: Option<RedrivePolicy>,
     /// The customer-managed key that encrypts the queue, or `None` if AWS manages the key.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// True if the queue's own policy has an Allow statement. It may allow a role to send messages.
@@ -24,7 +24,7 @@ pub(crate) struct QueueSettings {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Redrive {
+pub(crate) struct RedrivePolicy {
     pub(crate) target_arn: String,
     pub(crate) max_receive_count: u64,
 }
@@ -49,14 +49,14 @@ impl QueueSettings {
             visibility: seconds("VisibilityTimeout")?,
             retention: seconds("MessageRetentionPeriod")?,
             largest_message: attributes.get("MaximumMessageSize")?.parse().ok()?,
-            redrive: json("RedrivePolicy").as_ref().and_then(Redrive::of),
+            redrive: json("RedrivePolicy").as_ref().and_then(RedrivePolicy::of),
             key,
             allows_by_itself: json("Policy").as_ref().is_some_and(allows),
         })
     }
 }
 
-impl Redrive {
+impl RedrivePolicy {
     fn of(policy: &Value) -> Option<Self> {
         let count = &policy["maxReceiveCount"];
         // SQS returns the count as it was set: as a number or as a string.
@@ -101,7 +101,7 @@ mod tests {
         for count in [json!(7), json!("7")] {
             let policy = json!({"deadLetterTargetArn": "arn:dead", "maxReceiveCount": count});
             let redrive = read(&[("RedrivePolicy", policy)]).redrive;
-            assert_eq!(redrive, Some(Redrive { target_arn: "arn:dead".into(), max_receive_count: 7 }));
+            assert_eq!(redrive, Some(RedrivePolicy { target_arn: "arn:dead".into(), max_receive_count: 7 }));
         }
         assert!(QueueSettings::of(&BTreeMap::new(), Ok(None)).is_none());
     }

@@ -7,7 +7,7 @@ use comeback_timelapse::{Watcher, run};
 
 use crate::chart::{BLUE, ORANGE};
 use crate::failure;
-use crate::figure::{Chart, SIZE, Table, WIDE};
+use crate::figure::{Chart, FigureTable, SIZE, WIDE};
 use crate::flags::PolicyFlags;
 use crate::simulate::arguments::SimulateArguments;
 use crate::simulate::figures::headline;
@@ -30,9 +30,9 @@ pub struct Beside {
     /// Charts that compare the runs, in addition to the `main` chart.
     pub charts: Vec<Chart>,
     /// Tables that show the outcomes and the policies' settings.
-    pub outcome: Vec<Table>,
+    pub outcome: Vec<FigureTable>,
     /// Table of calls and compute, with their list prices.
-    pub cost: Table,
+    pub cost: FigureTable,
     /// Sentences about the retries, and about the events that would wait if the target stayed down.
     pub load: Vec<String>,
 }

@@ -6,7 +6,7 @@ use comeback_timelapse::Summary;
 use plotters::prelude::*;
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{Drawing, Frame, GRID, steps};
+use crate::chart::{Drawing, GRID, PlotArea, steps};
 use crate::figure::Values;
 use crate::simulate::figures::clock;
 
@@ -58,7 +58,7 @@ impl OverTime {
 }
 
 pub(super) fn shade(
-    chart: &mut Frame<'_, '_, TimeAxis, CountAxis>,
+    chart: &mut PlotArea<'_, '_, TimeAxis, CountAxis>,
     outage: Duration,
     (low, high): (f64, f64),
 ) -> Drawing {

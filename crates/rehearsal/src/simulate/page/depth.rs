@@ -9,8 +9,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::CountAxis;
-use crate::chart::{BLUE, GREEN, LineStyle, ORANGE, PURPLE, Room, TEXT, frame, style, write};
-use crate::figure::{Chart, Key, Picture, Table, drawn};
+use crate::chart::{BLUE, GREEN, LineStyle, ORANGE, PURPLE, Padding, TEXT, frame, style, write};
+use crate::figure::{Chart, FigureTable, LegendEntry, Picture, drawn};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
@@ -33,8 +33,10 @@ const VISIBLE: Count =
 
 pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
     let counts = counts(sides);
-    let key = |side: &Side, count: &Count| Key::of_line(count.line, count.colour(side), count.name_in(side));
-    let limit = Key::of_line(LineStyle::Thick, PURPLE, "the limit of messages in flight");
+    let key = |side: &Side, count: &Count| {
+        LegendEntry::of_line(count.line, count.colour(side), count.name_in(side))
+    };
+    let limit = LegendEntry::of_line(LineStyle::Thick, PURPLE, "the limit of messages in flight");
     Chart {
         id: "depth",
         heading: "Messages in the queue, logarithmic scale".into(),
@@ -117,7 +119,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
     };
     let picture = drawn(|root| {
         let (end, high) = (time.axis().range().end, y.range().end);
-        let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Room::PAGE)?;
+        let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Padding::PAGE)?;
         shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
         // The line for messages in flight is drawn last, on top of the other lines.
         for count in counts.iter().rev() {
@@ -134,7 +136,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> Picture {
     picture.with_values(time.values(points.first().map_or(0, |(_, points)| points.len()), in_words))
 }
 
-fn table(sides: &[Side], counts: &[Count]) -> Table {
+fn table(sides: &[Side], counts: &[Count]) -> FigureTable {
     let step = minutes_a_row(&sides[0].summary);
     let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
     let column = |side: &Side, count: &Count| {
@@ -142,7 +144,7 @@ fn table(sides: &[Side], counts: &[Count]) -> Table {
         (side.say(count.name), side.summary.minutes.chunks(step).map(most).collect())
     };
     let columns = sides.iter().flat_map(|side| counts.iter().map(move |count| column(side, count)));
-    Table {
+    FigureTable {
         caption: "Most messages at once; visible means due and not received yet".into(),
         columns: once(("from".to_owned(), starts)).chain(columns).collect(),
     }

@@ -6,7 +6,7 @@ use comeback_engine::{Outcome, What};
 use comeback_operate::durations;
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 
-use crate::figure::{Chart, Picture, SIZE, Table};
+use crate::figure::{Chart, FigureTable, Picture, SIZE};
 use crate::life::{self, Mark};
 
 /// Number of events to watch. The first to arrive are watched, because an outage at the start affects them most.
@@ -116,7 +116,7 @@ fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> Picture {
     life::draw(SIZE, &moments, (outage > first_failure).then(|| (since(outage), "the outage ends")))
 }
 
-fn table(life: &Life, first_failure: Duration) -> Table {
+fn table(life: &Life, first_failure: Duration) -> FigureTable {
     let moments = &life.moments;
     let left_out = moments.len().saturating_sub(ROWS);
     let column = |head: &str, more: String, cell: &dyn Fn(&Moment) -> String| {
@@ -127,7 +127,7 @@ fn table(life: &Life, first_failure: Duration) -> Table {
         (head.to_owned(), cells)
     };
     let since = |moment: &Moment| durations::text(moment.at.saturating_sub(first_failure));
-    Table {
+    FigureTable {
         caption: "What happened to it".into(),
         columns: vec![
             column("what", format!("… {left_out} more …"), &|moment| moment.text.clone()),

@@ -7,8 +7,8 @@ use comeback_timelapse::{Percentiles, Scenario, Summary};
 use plotters::prelude::*;
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{self, GREEN, GREY, PURPLE, Room, frame};
-use crate::figure::{Chart, Key, Picture, Table, Values, drawn_in};
+use crate::chart::{self, GREEN, GREY, PURPLE, Padding, frame};
+use crate::figure::{Chart, FigureTable, LegendEntry, Picture, Values, drawn_in};
 use crate::simulate::figures::time;
 use crate::simulate::page::runs::Side;
 
@@ -79,8 +79,9 @@ pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
         format!("{}: half of the delivered events within {half}.", recovery.name)
     };
-    let key =
-        |Recovery { name, colour, .. }: &Recovery<'_>| Key::of_line(chart::LineStyle::Thick, *colour, name);
+    let key = |Recovery { name, colour, .. }: &Recovery<'_>| {
+        LegendEntry::of_line(chart::LineStyle::Thick, *colour, name)
+    };
     let lines = recoveries.iter().map(|recovery| RecoveryLine {
         name: &recovery.name,
         colour: recovery.colour,
@@ -118,7 +119,7 @@ pub(super) fn draw(lines: &[RecoveryLine<'_>], size: (u32, u32)) -> Picture {
     let axis = || TimeAxis::logarithmic(start, last.map_or(1.0, |&ms| seconds(ms)) * 1.1);
     let y = CountAxis::Percent((0.0..102.0).into());
     let picture = drawn_in(size, |root| {
-        let mut chart = frame(root, (axis(), "time since the outage's end"), (y, ""), Room::PAGE)?;
+        let mut chart = frame(root, (axis(), "time since the outage's end"), (y, ""), Padding::PAGE)?;
         for (i, line) in lines.iter().enumerate().cycle().skip(1).take(lines.len()) {
             let delays = line.delays_ms;
             let point = |i: usize| {
@@ -143,7 +144,7 @@ pub(super) fn draw(lines: &[RecoveryLine<'_>], size: (u32, u32)) -> Picture {
     picture.with_values(Values::each(MOMENTS, edge, in_words))
 }
 
-pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
+pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> FigureTable {
     let column = |head: &str, cell: &dyn Fn(&Summary) -> String| {
         (head.to_owned(), recoveries.iter().map(|recovery| cell(recovery.summary)).collect())
     };
@@ -158,7 +159,7 @@ pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
         let delivered = summary.recovery_delays_ms.len() as u64;
         format!("{} of {}", grouped(delivered), grouped(summary.events_hit as u64))
     };
-    Table {
+    FigureTable {
         caption: "Recovery of the events that arrived during the outage, counted from its end".into(),
         columns: vec![
             (String::new(), recoveries.iter().map(|recovery| recovery.name.clone()).collect()),

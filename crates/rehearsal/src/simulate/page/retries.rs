@@ -8,8 +8,8 @@ use comeback_timelapse::{Minute, Scenario};
 use plotters::prelude::*;
 
 use crate::axis::CountAxis;
-use crate::chart::{LineStyle, Room, frame};
-use crate::figure::{Chart, Picture, SIZE, Table, Values, drawn, drawn_in};
+use crate::chart::{LineStyle, Padding, frame};
+use crate::figure::{Chart, FigureTable, Picture, SIZE, Values, drawn, drawn_in};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Headings, Side, keys, say, table};
@@ -28,9 +28,9 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
 /// Draws the retries over time, with a logarithmic vertical axis if `log` is true.
 pub(super) fn chart(scenario: &Scenario, sides: &[Side], (size, log): ((u32, u32), bool)) -> Chart {
     let time = OverTime::of(&sides[0].summary);
-    let lines: Vec<Counts> = sides
+    let lines: Vec<RetryCurve> = sides
         .iter()
-        .map(|side| Counts { name: &side.name, colour: side.colour, counts: counts(side, time.step) })
+        .map(|side| RetryCurve { name: &side.name, colour: side.colour, counts: counts(side, time.step) })
         .collect();
     let scale = if log { "logarithmic" } else { "linear" };
     Chart {
@@ -64,7 +64,7 @@ pub(super) fn minutes(minutes: usize) -> String {
 }
 
 /// A line in the chart: the number of retries at each point on the time axis.
-pub(super) struct Counts<'a> {
+pub(super) struct RetryCurve<'a> {
     /// The line's name; empty if there is only one line.
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,
@@ -73,7 +73,7 @@ pub(super) struct Counts<'a> {
 
 pub(super) fn draw(
     scenario: &Scenario,
-    lines: &[Counts<'_>],
+    lines: &[RetryCurve<'_>],
     time: &OverTime,
     (size, log): ((u32, u32), bool),
 ) -> Picture {
@@ -82,9 +82,9 @@ pub(super) fn draw(
     let floor = if log { FLOOR } else { 0.0 };
     let picture = drawn_in(size, |root| {
         let high = y.range().end;
-        let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Room::PAGE)?;
+        let mut chart = frame(root, (time.axis(), "time since the start"), (y, ""), Padding::PAGE)?;
         shade(&mut chart, scenario.longest_outage(), (floor, high))?;
-        for Counts { colour, counts, .. } in lines {
+        for RetryCurve { colour, counts, .. } in lines {
             let corners = time.steps(counts.iter().map(|count| count.max(floor)));
             let base = [(corners.last().map_or(0.0, |end| end.0), floor), (0.0, floor)];
             let area: Vec<(f64, f64)> = corners.iter().copied().chain(base).collect();
@@ -94,7 +94,7 @@ pub(super) fn draw(
         Ok(())
     });
     let in_words = |point: usize| {
-        let line = |Counts { name, counts, .. }: &Counts<'_>| {
+        let line = |RetryCurve { name, counts, .. }: &RetryCurve<'_>| {
             let count = counted(counts[point] as u64, "retry", "retries");
             if name.is_empty() { count } else { format!("{name}: {count}") }
         };
@@ -103,7 +103,7 @@ pub(super) fn draw(
     picture.with_values(time.values(lines.first().map_or(0, |line| line.counts.len()), in_words))
 }
 
-fn figures(sides: &[Side]) -> Table {
+fn figures(sides: &[Side]) -> FigureTable {
     let step = minutes_a_row(&sides[0].summary);
     let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
     let caption = format!("Retries in each {}", minutes(step));
@@ -168,7 +168,7 @@ fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> Picture {
     let x = CountAxis::Linear((-0.5 * step..(bars - 0.5) * step).into());
     let width = 0.8 / sides.len() as f64;
     drawn(|root| {
-        let mut chart = frame(root, (x, "attempts (retries per event)"), (y, ""), Room::PAGE)?;
+        let mut chart = frame(root, (x, "attempts (retries per event)"), (y, ""), Padding::PAGE)?;
         for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
             let bar = |(i, &count): (usize, &usize)| {
                 let left = i as f64 - 0.4 + number as f64 * width;

@@ -9,7 +9,7 @@ use comeback_timelapse::{RunError, Scenario, Schedule, Summary, Watcher, run};
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, ORANGE};
-use crate::figure::{Key, Table};
+use crate::figure::{FigureTable, LegendEntry};
 use crate::flags::{PolicyFlags, variable};
 use crate::schedule::of_few_events;
 
@@ -134,9 +134,9 @@ impl Side {
 }
 
 /// Returns a legend with an entry for each compared policy. The legend is empty if there is only one policy.
-pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
+pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<LegendEntry> {
     let compared = sides.iter().filter(|side| !side.name.is_empty());
-    compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
+    compared.map(|side| LegendEntry { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
 pub(super) struct Headings<'a> {
@@ -152,9 +152,12 @@ pub(super) fn table(
     labels: Vec<String>,
     sides: &[Side],
     mut figures: impl FnMut(&Side) -> Vec<String>,
-) -> Table {
+) -> FigureTable {
     let Headings { caption, labels: first, figures: alone } = headings;
     let name = |side: &Side| if side.name.is_empty() { alone.to_owned() } else { side.name.clone() };
     let columns = sides.iter().map(|side| (name(side), figures(side)));
-    Table { caption: caption.into(), columns: once((first.to_owned(), labels)).chain(columns).collect() }
+    FigureTable {
+        caption: caption.into(),
+        columns: once((first.to_owned(), labels)).chain(columns).collect(),
+    }
 }

@@ -4,7 +4,7 @@ use comeback_operate::durations;
 use comeback_operate::numbers::{grouped, rate_text, rounded};
 use comeback_timelapse::{InFlight, Scenario, Summary};
 
-use crate::figure::Table;
+use crate::figure::FigureTable;
 use crate::flags::{PolicyFlags, variable};
 use crate::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes, time};
@@ -30,7 +30,7 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     ]
 }
 
-pub(super) fn policy(sides: &[Side]) -> Table {
+pub(super) fn policy(sides: &[Side]) -> FigureTable {
     let labels = PolicyFlags::names().map(variable).collect();
     let caption = "The retry handler's variables";
     table(Headings { caption, labels: "variable", figures: "value" }, labels, sides, |side| {
@@ -39,7 +39,7 @@ pub(super) fn policy(sides: &[Side]) -> Table {
 }
 
 /// Returns a table of how often each injected fault struck, or `None` if no fault could strike.
-pub(super) fn faults(sides: &[Side]) -> Option<Table> {
+pub(super) fn faults(sides: &[Side]) -> Option<FigureTable> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
     let headings = Headings { caption: "How often each fault struck", labels: "faults", figures: "struck" };
@@ -48,7 +48,7 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-pub(super) fn outcome(sides: &[Side]) -> Table {
+pub(super) fn outcome(sides: &[Side]) -> FigureTable {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
     // Percentiles are on separate lines, because a column is narrow.
@@ -60,7 +60,7 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     })
 }
 
-pub(super) fn cost(sides: &[Side]) -> Table {
+pub(super) fn cost(sides: &[Side]) -> FigureTable {
     let [what, calls, usd] = COST_HEADER;
     let mut columns =
         vec![(String::new(), costs(&sides[0].summary).into_iter().map(|[what, ..]| what).collect())];
@@ -68,7 +68,7 @@ pub(super) fn cost(sides: &[Side]) -> Table {
         let (counts, prices) = costs(&side.summary).into_iter().map(|[_, count, usd]| (count, usd)).unzip();
         columns.extend([(side.say(calls), counts), (side.say(usd), prices)]);
     }
-    Table { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
+    FigureTable { caption: format!("{what}; GB-s are GB-seconds of compute"), columns }
 }
 
 /// Arrival rates, in events per second, to show in addition to the run's own rate.
@@ -99,7 +99,7 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
 
 /// Returns a table with a row for each arrival rate. It shows the number of waiting events, the number of pollers, and
 /// the time until the in-flight limit is reached.
-pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
+pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> FigureTable {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();
     rates.sort_by(f64::total_cmp);
@@ -126,7 +126,7 @@ pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let caption = format!(
         "By arrival rate, while the target is down{whose}, when as many events are dead-lettered as arrive"
     );
-    Table { caption, columns }
+    FigureTable { caption, columns }
 }
 
 fn has_own_policies(sides: &[Side]) -> bool {

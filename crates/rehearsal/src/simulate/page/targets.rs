@@ -5,7 +5,7 @@ use comeback_timelapse::{Scenario, Summary, TargetFigures};
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, GREEN, GREY, LineStyle, ORANGE, PURPLE};
-use crate::figure::{Chart, Key, Picture, SIZE};
+use crate::figure::{Chart, LegendEntry, Picture, SIZE};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
@@ -26,7 +26,7 @@ pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
             .join(" "),
         keys: targets
             .iter()
-            .map(|(target, colour)| Key::of_line(LineStyle::Thick, *colour, &target.target))
+            .map(|(target, colour)| LegendEntry::of_line(LineStyle::Thick, *colour, &target.target))
             .collect(),
         picture,
         table: None,
@@ -58,7 +58,7 @@ fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], tim
         let sum = |minutes: &[u32]| minutes.iter().copied().map(f64::from).sum();
         target.retries_by_minute.chunks(time.step).map(sum).collect()
     };
-    let lines = targets.iter().map(|(target, colour)| retries::Counts {
+    let lines = targets.iter().map(|(target, colour)| retries::RetryCurve {
         name: &target.target,
         colour: *colour,
         counts: counts(target),

@@ -37,7 +37,7 @@ impl Fixture {
     fn send_delayed(&mut self, at: f64, secs: u64, carried: Sender) -> Result<ReceiptHandle, String> {
         let (id, body, delay) =
             (draw_id(&mut self.ids), format!("body {carried}"), Duration::from_secs(secs));
-        let message = Sent { id, body, delay, attributes: None, carried };
+        let message = OutgoingMessage { id, body, delay, attributes: None, carried };
         self.queue.send(time(at), time(365.0 * DAY as f64), &mut self.agenda, message)
     }
 

@@ -3,7 +3,7 @@
 //! Sources: the SQS API Reference for each call, and the SQS Developer Guide on visibility timeouts and message timers.
 
 use super::stand::{Delayed, Difference, Queue, Stand};
-use super::{Attributes, Depth};
+use super::{Depth, QueuedAttributes};
 
 const TWELVE_HOURS: u64 = 12 * 3_600;
 
@@ -155,7 +155,7 @@ pub(crate) fn moved(delay: u64) -> Delayed {
     Delayed {
         body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",
         delay,
-        attributes: Attributes {
+        attributes: QueuedAttributes {
             comeback: Some(r#"{"message_id": "059f36b4", "sent": 1523232000000, "moves": 1}"#.into()),
             trace_header: Some("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1".into()),
         },
@@ -191,7 +191,7 @@ pub(crate) async fn delayed_message_keeps_body_and_attributes(stand: &impl Stand
     stand.send("plain").await;
     let both = [stand.next().await, stand.next().await];
     let plain = both.iter().find(|received| received.body == "plain").expect("it was received");
-    assert_eq!(stand.attributes(&plain.receipt_handle), Attributes::default());
+    assert_eq!(stand.attributes(&plain.receipt_handle), QueuedAttributes::default());
 }
 
 pub(crate) async fn nothing_is_delayed_for_over_fifteen_minutes(stand: &impl Stand) {

@@ -3,7 +3,7 @@
 
 use comeback_engine::Record;
 
-use super::{Attributes, Depth};
+use super::{Depth, QueuedAttributes};
 
 /// Error type of the function in `tests/targets/failing_target.py`.
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
@@ -44,7 +44,7 @@ pub(crate) trait Stand: Queue {
     /// Asynchronously invokes a function that fails; its failures go to the queue, without Lambda's own retries.
     async fn fail(&self, payload: &str);
 
-    fn attributes(&self, receipt_handle: &str) -> Attributes;
+    fn attributes(&self, receipt_handle: &str) -> QueuedAttributes;
 
     /// The numbers of visible, hidden and delayed messages that the queue reports.
     async fn depth(&self) -> Depth;
@@ -65,7 +65,7 @@ pub(crate) fn all(Depth { visible, in_flight, delayed }: Depth) -> usize {
 pub(crate) struct Delayed {
     pub(crate) body: &'static str,
     pub(crate) delay: u64,
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: QueuedAttributes,
 }
 
 /// Known differences between MiniStack 1.5.33 and AWS, each asserted by the contracts until MiniStack fixes it.

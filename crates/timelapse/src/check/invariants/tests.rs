@@ -9,7 +9,7 @@ use super::super::handling::{After, SeenMessage};
 use super::super::history::{Attempt, Origin, Window};
 use super::super::oracle::calls::{dead_lettered_for, hidden_within, retried};
 use super::super::oracle::{most_in_flight, write};
-use super::super::pauses::{KnownPauses, Written, between_reads};
+use super::super::pauses::{KnownPauses, WrittenValues, between_reads};
 use super::*;
 use crate::Scenario;
 use crate::TARGET_ARN;
@@ -318,11 +318,11 @@ fn reasons_are_true() {
 /// Returns the pauses that a handler reads at `known_at`.
 fn paused(known_at: f64) -> KnownPauses {
     let [from, until] = [600.0, 1_600.0].map(|secs| at(secs).as_secs());
-    let mut written = Written::default();
+    let mut written = WrittenValues::default();
     for (now, until) in [(600.0, "null".to_owned()), (1_600.0, until.to_string())] {
         let pause = format!(r#"{{"target":"*","from":{from},"until":{until},"spread":300}}"#);
         let text = format!(r#"{{"v":1,"pauses":[{pause}]}}"#);
-        write(&mut written, &text, Waits::default(), at(now)).unwrap();
+        write(&mut written, &text, LongestWaits::default(), at(now)).unwrap();
     }
     written.known_at(at(known_at))
 }
@@ -387,7 +387,7 @@ fn cancelled_event_is_not_invoked() {
         format!(r#"{{"v":1,"pauses":[],"cancels":[{{"target":"*","at":{at},"until":{until}}}]}}"#)
     };
     let check = |until, known_at| {
-        let mut written = Written::default();
+        let mut written = WrittenValues::default();
         written.add(Document::read(&cancel(until)).unwrap(), at(11.0));
         let known = &written.known_at(at(known_at));
         retried(&Handling { known, ..handling(&hourly(), &seen(2), at(20.0)) }, &RIGHT)
@@ -442,12 +442,12 @@ fn failed_command_breaks_an_invariant() {
     assert_eq!((broken.invariant, &*broken.detail), (Invariant::WorkingCommands, "pause failed"));
 }
 
-fn in_flight_limit(hide_up_to: HideUpTo, scenario: &Scenario) -> (usize, Room) {
+fn in_flight_limit(hide_up_to: HideUpTo, scenario: &Scenario) -> (usize, InFlightEffect) {
     let settings = Settings { hide_up_to, maximum_concurrency: 5, ..long_waits() };
     most_in_flight(&policy(settings), scenario)
 }
 
-fn broken((most, room): (usize, Room), in_flight: usize, left_visible: bool) -> Option<Invariant> {
+fn broken((most, room): (usize, InFlightEffect), in_flight: usize, left_visible: bool) -> Option<Invariant> {
     let checked = bounded_in_flight(in_flight, most, room).and(no_stall(in_flight, left_visible, room));
     checked.err().map(|broken| broken.invariant)
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{CheckedMessage, Oracle};
 use crate::check::handling::{After, Handling, LONGEST_AFTER_UNANSWERED};
-use crate::check::history::{Attempt, Entry, MessageHistory};
+use crate::check::history::{Attempt, HistoryKey, MessageHistory};
 use crate::check::invariants::{
     allow_list, attempts_by_one, cancelled_not_invoked, due_time, explained_duplicates, fewest_hops,
     longest_wait, max_age, max_retries, none_would_vanish, pause_ends_nothing, paused_not_invoked,
@@ -192,7 +192,13 @@ impl Oracle {
         Ok(())
     }
 
-    pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Uuid, now: Timestamp) -> Entry {
+    pub(crate) fn moved(
+        &mut self,
+        position: usize,
+        delay: Duration,
+        copy: Uuid,
+        now: Timestamp,
+    ) -> HistoryKey {
         let CheckedMessage { entry, seen, after, .. } = *self.message(position);
         let event = seen.origin.attempt.event;
         let handling = self.handling(position);
@@ -229,7 +235,7 @@ impl Oracle {
     }
 
     /// Records that a moved copy has lost its message attribute, which held all data about earlier waits.
-    pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
+    pub(crate) fn attribute_lost(&mut self, copy: HistoryKey, now: Timestamp) {
         self.histories.change(copy, |history| history.forget(now));
     }
 

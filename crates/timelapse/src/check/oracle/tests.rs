@@ -28,7 +28,7 @@ fn id(number: u64) -> Uuid {
 /// An event whose first invocation has failed, and a handler that has received the event's message.
 struct Fixture {
     oracle: Oracle,
-    entry: Entry,
+    entry: HistoryKey,
     reads: Reads,
     origin: Origin,
     sent: Timestamp,
@@ -63,7 +63,7 @@ impl Fixture {
         fixture
     }
 
-    fn receive(&mut self, entry: Entry, receive_count: u32, now: Timestamp) {
+    fn receive(&mut self, entry: HistoryKey, receive_count: u32, now: Timestamp) {
         let record = Record {
             message_id: "m-0".into(),
             receipt_handle: String::new(),
@@ -115,7 +115,7 @@ impl Fixture {
         self.oracle.dead_lettered(0);
     }
 
-    fn send_again(&mut self, seconds: u64, now: Timestamp) -> Entry {
+    fn send_again(&mut self, seconds: u64, now: Timestamp) -> HistoryKey {
         let delay = Duration::from_secs(seconds);
         self.guard();
         self.oracle.moves(0, delay, false);

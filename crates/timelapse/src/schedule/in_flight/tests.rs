@@ -64,7 +64,7 @@ fn queue_limit_below_hide_up_to_is_reached() {
 fn hidden_messages_save_moves_and_their_price() {
     // If no message is hidden, there are 4 moves a second. With 900 hidden messages, there are 3 moves a second, or
     // 10,800 an hour.
-    let moves = Moves::of(4.0, 2_700.0, 900.0);
+    let moves = MoveCosts::of(4.0, 2_700.0, 900.0);
     assert_eq!((moves.delayed, moves.per_second), (1_800.0, 3.0));
     assert!((moves.usd_per_hour - 10_800.0 * 0.248_433_5e-6).abs() < 1e-9, "{moves:?}");
     // Each event-hour of delay takes 6 moves.
@@ -74,8 +74,9 @@ fn hidden_messages_save_moves_and_their_price() {
 
 #[test]
 fn nothing_moves_with_room_for_all() {
-    let none = Moves { delayed: 0.0, per_second: 0.0, usd_per_hour: 0.0, usd_per_million_event_hours: None };
-    assert_eq!(Moves::of(4.0, 2_700.0, 2_700.0), none);
+    let none =
+        MoveCosts { delayed: 0.0, per_second: 0.0, usd_per_hour: 0.0, usd_per_million_event_hours: None };
+    assert_eq!(MoveCosts::of(4.0, 2_700.0, 2_700.0), none);
 }
 
 #[test]

@@ -27,7 +27,7 @@ const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
 /// Starts a local server, and returns clients that call it. `connections` holds the responses on each connection, one
 /// per request.
-async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
+async fn serving(connections: &'static [&'static [&'static str]]) -> AwsClients {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -55,7 +55,7 @@ fn connecting() -> SharedHttpClient {
     http_client(trusted(&[]).unwrap())
 }
 
-async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
+async fn invoke(aws: &AwsClients) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
@@ -75,7 +75,7 @@ fn taking_no_connections() -> (SocketAddr, impl Sized) {
 async fn without_credentials_nothing_is_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
-    let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
+    let answer = invoke(&AwsClients::new(&shared.http_client(connecting()).build(), None)).await;
     let Err(InvokeFailure::NotSent(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
@@ -116,8 +116,8 @@ fn of_the_sdk() -> SharedHttpClient {
     http_client_fn(move |_, _| connector.clone())
 }
 
-fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
-    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
+fn calling(endpoint: &str, http_client: SharedHttpClient) -> AwsClients {
+    AwsClients::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
@@ -353,7 +353,7 @@ async fn service_may_have_its_own_endpoint() {
         let http_client = http_client(trusted(&environment.trusted).unwrap());
         let sdk = environment.sdk_config(http_client).into_builder().region(Region::new("eu-west-1"));
         let credentials = SharedCredentialsProvider::new(Credentials::new("id", "key", None, None, "test"));
-        let aws = Aws::new(&sdk.credentials_provider(credentials).build(), None);
+        let aws = AwsClients::new(&sdk.credentials_provider(credentials).build(), None);
         assert_eq!(invoke(&aws).await, Ok(None), "{name}");
     }
 }
@@ -415,7 +415,7 @@ async fn container_credentials_use_its_token() {
 #[ignore = "run by the test above, with a container's variables"]
 async fn an_invoke_in_a_container() {
     let environment = SdkSettings::read(|name| std::env::var(name).ok()).unwrap();
-    assert_eq!(invoke(&Aws::new(&environment.sdk_config(connecting()), None)).await, Ok(None));
+    assert_eq!(invoke(&AwsClients::new(&environment.sdk_config(connecting()), None)).await, Ok(None));
 }
 
 #[test]

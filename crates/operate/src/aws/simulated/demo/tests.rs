@@ -17,7 +17,7 @@ use crate::request::RequestEvents;
 use crate::resume::ResumeRetries;
 use crate::status::status;
 use crate::trace::{LinesOf, TraceOptions, trace};
-use crate::waiting::report::Listing;
+use crate::waiting::report::ReportQuery;
 use crate::waiting::waiting;
 
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
@@ -49,7 +49,7 @@ impl Shift {
 
     /// The number of waiting events, and the time of the earliest first failure, by function and error.
     async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
-        let waiting = waiting(&self.operator, Listing::default(), None).await.unwrap();
+        let waiting = waiting(&self.operator, ReportQuery::default(), None).await.unwrap();
         let report = serde_json::to_value(waiting.report()).unwrap();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("none").to_owned();
         let group = |group: &serde_json::Value| {
@@ -141,7 +141,7 @@ async fn doctor_finds_the_alarm_that_notifies_nobody() {
 #[tokio::test]
 async fn every_event_has_a_story() {
     let shift = Shift::begin(1);
-    let first = Listing { events: Some(0..1), ..Listing::default() };
+    let first = ReportQuery { events: Some(0..1), ..ReportQuery::default() };
     let waiting = waiting(&shift.operator, first, None).await.unwrap();
     let key =
         serde_json::to_value(waiting.report()).unwrap()["events"][0]["key"].as_str().unwrap().to_owned();

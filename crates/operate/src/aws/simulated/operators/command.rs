@@ -32,16 +32,16 @@ pub enum SimulatedChange {
     /// The command `resume`, which spreads the retries of held events over this duration (`--spread`).
     Resume(Duration),
     /// The command `retry --within`, for the selected events.
-    Retry(Duration, Selection),
+    Retry(Duration, EventSelection),
     /// The command `cancel`, for the selected events.
-    Cancel(Selection),
+    Cancel(EventSelection),
     /// The command `retry --withdraw` or `cancel --withdraw`.
     Withdraw(RequestKind),
 }
 
 /// The events that a retry or cancel request selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub enum EventSelection {
     /// All events.
     All,
     /// Events with this error type.
@@ -66,18 +66,18 @@ impl SimulatedChange {
     /// The number of events that the change selects by key; 0 if it selects none by key.
     pub(super) const fn keys(self) -> usize {
         match self {
-            Self::Retry(_, Selection::Keys(count)) | Self::Cancel(Selection::Keys(count)) => count,
+            Self::Retry(_, EventSelection::Keys(count)) | Self::Cancel(EventSelection::Keys(count)) => count,
             _ => 0,
         }
     }
 
-    /// Makes the change as the given operator; `keys` are the event keys for [`Selection::Keys`].
+    /// Makes the change as the given operator; `keys` are the event keys for [`EventSelection::Keys`].
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
         let request = |kind, within, selection| {
             let error = match selection {
-                Selection::Error(error) => Some(error.to_owned()),
-                Selection::All | Selection::Keys(_) => None,
+                EventSelection::Error(error) => Some(error.to_owned()),
+                EventSelection::All | EventSelection::Keys(_) => None,
             };
             RequestEvents { kind, within, function: None, error, keys, why: None }
         };
