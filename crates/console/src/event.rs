@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// The report of a simulation shows it there too. In the row of the failed attempt, its mark would hide the failure's.
+    /// The report of a simulation shows it there too. In the row of the failed attempt, it would hide that failure.
     #[test]
     fn dead_letter_stands_in_the_row_of_the_attempt_that_was_not_made() {
         let line = |second, retry: u64, mut what: serde_json::Value| {

@@ -111,7 +111,8 @@ mod tests {
         let receive = Receive { visibility: Duration::from_secs(3_600), wait: Duration::ZERO };
         while !account.aws.receive(&url, 10, receive).await.unwrap().is_empty() {}
         let operator = Operator::new(account, Which::Stack(Sample::STACK.into()));
-        let waiting = waiting(&operator, arguments.listing(now), arguments.since).await.unwrap();
+        let since = arguments.since;
+        let waiting = waiting(&operator, arguments.listing(now), since).await.unwrap();
         assert_eq!(plain(&waiting.report()), shown);
     }
 }
