@@ -61,7 +61,7 @@ pub fn beside<W: Watcher>(
             .map_err(|error| failure::of_run(error, &arguments.repeat(scenario.seed)))?;
         sides.push(Side::of((name.to_owned(), colour), flags.clone(), policies, summary));
     }
-    let recoveries = recovery::of_sides(&sides);
+    let recoveries = recovery::of(&sides, &[]);
     let has_outage = !scenario.longest_outage().is_zero();
     let retries = |size| retries::chart(&scenario, &sides, (size, false));
     let main = if has_outage { recovery::chart(&recoveries, WIDE) } else { retries(WIDE) };

@@ -66,12 +66,6 @@ fn own_name(side: &Side) -> String {
     if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
 }
 
-/// Returns the runs of the compared policies, each with its policy's name.
-pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
-    let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
-    sides.iter().map(recovery).collect()
-}
-
 /// Draws a line for each run: the share of the outage's events that have been delivered, against the time since the
 /// outage ended.
 pub(super) fn chart(recoveries: &[Recovery<'_>], size: (u32, u32)) -> Chart {
