@@ -30,7 +30,7 @@ const LONG: u64 = 600;
 
 /// The attributes of a message that the contracts use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Attributes {
+struct QueuedAttributes {
     comeback: Option<Box<str>>,
     trace_header: Option<Box<str>>,
 }

@@ -15,7 +15,7 @@ use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::Attributes;
+use super::QueuedAttributes;
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
 /// A queue in MiniStack. Its function and its event source mapping are created when they are first needed.
@@ -27,7 +27,7 @@ pub(crate) struct Real<'m> {
     answers: PathBuf,
     mapping: OnceCell<String>,
     /// Attributes of the messages received or delivered so far, by receipt handle.
-    attributes: RefCell<HashMap<String, Attributes>>,
+    attributes: RefCell<HashMap<String, QueuedAttributes>>,
 }
 
 impl<'m> Real<'m> {
@@ -174,7 +174,7 @@ impl Stand for Real<'_> {
         self.ministack.invoke(self.name, payload).await;
     }
 
-    fn attributes(&self, receipt_handle: &str) -> Attributes {
+    fn attributes(&self, receipt_handle: &str) -> QueuedAttributes {
         self.attributes.borrow().get(receipt_handle).cloned().unwrap_or_default()
     }
 
@@ -238,24 +238,24 @@ fn system_attributes(
     trace.map(|value| (name, value.expect("it has a type"))).into_iter().collect()
 }
 
-fn attributes_of(message: &Message) -> Attributes {
+fn attributes_of(message: &Message) -> QueuedAttributes {
     let comeback = message.message_attributes.as_ref().and_then(|all| all.get("Comeback"));
     let trace_header = &MessageSystemAttributeName::AwsTraceHeader;
     let trace_header = message.attributes.as_ref().and_then(|all| all.get(trace_header));
-    Attributes {
+    QueuedAttributes {
         comeback: comeback.and_then(|value| value.string_value.as_deref()).map(Box::from),
         trace_header: trace_header.map(|text| text.as_str().into()),
     }
 }
 
 /// Attributes of the messages in a batch event, by receipt handle.
-fn delivered_attributes(event: &str) -> HashMap<String, Attributes> {
+fn delivered_attributes(event: &str) -> HashMap<String, QueuedAttributes> {
     let event: Value = serde_json::from_str(event).expect("an event is JSON");
     let attributes = |record: &Value| {
         let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str).map(Box::from);
         let handle = record["receiptHandle"].as_str().expect("a record has a handle").to_owned();
         let comeback = text("/messageAttributes/Comeback/stringValue");
-        (handle, Attributes { comeback, trace_header: text("/attributes/AWSTraceHeader") })
+        (handle, QueuedAttributes { comeback, trace_header: text("/attributes/AWSTraceHeader") })
     };
     event["Records"].as_array().expect("an event has records").iter().map(attributes).collect()
 }
