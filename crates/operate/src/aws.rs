@@ -376,8 +376,7 @@ pub struct NewMessage {
 
 /// The value of a message attribute, with its type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-// The name of the type in an import's errors.
-#[serde(deny_unknown_fields, expecting = "struct StoredAttribute")]
+#[serde(deny_unknown_fields, expecting = "an attribute with `type` and `value`")]
 pub struct AttributeValue {
     /// The attribute's type: `String`, `Number` or `Binary`, optionally followed by a label, as in `Number.int`.
     #[serde(rename = "type")]

@@ -49,8 +49,10 @@ impl Redrive {
     fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
         let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
         let Some(target) = filter.target.as_ref().filter(|_| self.retarget.is_none()) else { return Ok(()) };
-        let arn = deployment.arn_of(target);
-        if deployment.retries(&arn) { Ok(()) } else { Err(not_allowed([&*arn.to_string()], deployment)) }
+        if deployment.allows_name(target) {
+            return Ok(());
+        }
+        Err(not_allowed([&*deployment.arn_of(target).to_string()], deployment))
     }
 
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
@@ -224,7 +226,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::aws::simulated::Fault;
+    use crate::aws::simulated::{Fault, Sample};
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::snapshot::{Selection, scan};
@@ -439,13 +441,14 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     async fn mistakes_are_refused_before_reading_the_queue() {
         let dead = Dead::with([event("Timeout").of_payments()]);
         dead.aws.deny("sqs:ReceiveMessage");
-        let payments = Filter { target: Some("payments".parse().unwrap()), ..Filter::default() };
-        let redrive = Redrive::new(Chosen::matching(payments));
-        let failure = redrive.plan(&dead.operator()).await.unwrap_err();
-        assert!(
-            failure.to_string().starts_with("nothing was sent: TARGET_FUNCTIONS does not allow "),
-            "{failure}"
-        );
+        let variable = ("TARGET_FUNCTIONS".to_owned(), format!("{ORDERS}:live"));
+        dead.aws.function_named(Sample::HANDLER).configuration.variables.extend([variable]);
+        for name in ["payments", "orders:dev"] {
+            let filter = Filter { target: Some(name.parse().unwrap()), ..Filter::default() };
+            let failure = Redrive::new(Chosen::matching(filter)).plan(&dead.operator()).await.unwrap_err();
+            let failure = failure.to_string();
+            assert!(failure.starts_with("nothing was sent: TARGET_FUNCTIONS does not allow "), "{failure}");
+        }
         let retarget = Some("payments".to_owned());
         let failure = Redrive { retarget, ..all() }.plan(&dead.operator()).await.unwrap_err();
         assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
