@@ -207,7 +207,8 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# On AWS, the permission to simulate policies can be limited to a role. MiniStack's own check ignores the role.
+# Makes MiniStack check the permission to simulate policies for the simulated role. On AWS, the permission can be
+# limited to a role; MiniStack's own check ignores the role.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):

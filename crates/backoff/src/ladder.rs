@@ -9,7 +9,7 @@
 /// |---|---|
 /// | `RUNGS: usize` | the number of rungs, which is the maximum number of retries |
 /// | `LONGEST_TOTAL_WAIT: Duration` | the sum of all rungs' waits |
-/// | `start()` | the first rung, before any wait; one call may have been made |
+/// | `start()` | the first rung: the first call, and no wait yet |
 /// | `climb(self)` | the wait before the next call, and the next rung |
 /// | `climb_jittered(self, &mut rng)` | the same, but with a wait drawn from {1 ms … rung} |
 /// | `give_up(self, error)` | a [`RetryError`](crate::RetryError) with the calls made and the time waited |
@@ -44,7 +44,7 @@
 /// }
 /// ```
 ///
-/// `cargo check` refuses a ladder with waits that do not grow:
+/// A ladder whose waits do not increase does not compile:
 ///
 /// ```compile_fail
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }

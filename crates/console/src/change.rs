@@ -142,7 +142,7 @@ impl<C: Change> Asked for C {
 }
 
 impl ChangeForm {
-    /// GET plans the change, and POST performs it.
+    /// The route of the change's page. GET plans the change, and POST performs it.
     pub(super) fn route(&'static self) -> MethodRouter<Console> {
         let plans = page(move |visit| self.plan(visit));
         plans.merge(form(move |visit, fields| self.perform(visit, fields)))

@@ -160,7 +160,8 @@ impl Console {
         Command::new(name, words, self.address.flags()).to_string()
     }
 
-    /// Calls `look` with the waiting events as of the last read of the handler's log, under the pauses in force now.
+    /// Calls `look` with the waiting events from the last read of the handler's log, and with the current pauses
+    /// applied.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&Reading, Timestamp) -> T) -> LogRead<T> {
         let console = self.clone();
         let clock = self.clone();

@@ -176,8 +176,8 @@ fn is_wait(step: &StoryStep) -> bool {
     matches!(step.happened, StepKind::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The number of the attempt in whose row the chart shows a step: the one that failed or, for what the handler did, the
-/// next one.
+/// The attempt in whose row the chart shows a step. A failure is in its own attempt's row, and a step of the handler in
+/// the row of the next attempt.
 fn row(step: &StoryStep) -> u64 {
     match step.happened {
         StepKind::Failed | StepKind::Redriven => step.attempt(),

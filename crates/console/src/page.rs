@@ -204,8 +204,8 @@ impl Visit {
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// Returns the value of the first field with this name, or `None` if the field is empty or missing. A pressed
-    /// button precedes the text field of the same name, so the button's value counts.
+    /// Returns the value of the first field with this name, or `None` if the field is empty or missing. In the
+    /// form, a button comes before the text field of the same name, so the value of a pressed button wins.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())

@@ -101,7 +101,7 @@ impl Follow for PageScreen {
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
     pub(super) summary: WorkSummary,
-    /// Stops the change when it is raised, like Ctrl-C in a terminal.
+    /// The interrupt that stops the change, as Ctrl-C does in a terminal.
     pub(super) interrupt: Interrupt,
     /// Result of the change, and the moment when it ended; empty until then.
     ended: OnceCell<(Result<(), Failure>, Instant)>,

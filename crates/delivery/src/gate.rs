@@ -28,7 +28,7 @@ const LONGEST: f64 = 5.0;
 const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// The shortest gap between calls, in seconds. Timers are not accurate enough for shorter gaps.
 const SHORTEST: f64 = 0.001;
-/// Each successful call raises the rate by this fraction of the known rate (see `Pacer::known`).
+/// The fraction of the known rate (see `Pacer::known`) by which each successful call raises the rate.
 const STEP: f64 = 1.0 / 16.0;
 /// Each successful call raises the maximum size of the next call by this factor, while the gap between calls is below
 /// `COMFORTABLE`.

@@ -258,9 +258,9 @@ impl<A: Account> BatchAccount<'_, A> {
         }
     }
 
-    /// Makes a call, and maps the id of each message to its result. The account returns the results in the same order
-    /// as `records`. `not_sent` creates the errors of a call that was not started. `unanswered` creates the error for
-    /// any other missing result.
+    /// Makes a call, and maps the id of each message to its result. Results are matched to `records` by position.
+    /// `not_sent` creates the error for a call that was never started, and `unanswered` the error for any other missing
+    /// result.
     async fn answers<'r, E: Clone>(
         &self,
         records: impl ExactSizeIterator<Item = &'r Record>,

@@ -42,7 +42,7 @@ pub struct QueueArn {
     pub name: String,
 }
 
-/// The reason for refusing an ARN, or a function pattern such as an entry in `TARGET_FUNCTIONS`.
+/// The reason for refusing an ARN or a function pattern. Each entry in `TARGET_FUNCTIONS` is such a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadArn(&'static str);

@@ -42,7 +42,7 @@ pub struct GarbledMessage {
     pub problem: GarbledAttribute,
 }
 
-/// The reason for keeping a whole batch because one of its messages cannot be reported as failed.
+/// The reason given for keeping a whole batch: it has a message that cannot be reported as failed.
 pub const NO_MESSAGE_ID: &str = "a message has no messageId; the whole batch is kept";
 
 /// Error for an event that is not a batch of SQS messages.

@@ -301,7 +301,7 @@ impl What {
         }
     }
 
-    /// The request id of the new invocation; `None` if there is none, or if Lambda's response had no id.
+    /// The request id of the new invocation; `None` if there was no invocation, or if Lambda's response had no id.
     pub fn invoke_request_id(&self) -> Option<&str> {
         match self {
             Self::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),

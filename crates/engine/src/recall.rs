@@ -99,7 +99,7 @@ impl Recall<'_> {
 
     /// Finds this entry in a document. Returns `None` if an operator has removed or withdrawn the entry.
     ///
-    /// Only the target and the end identify a pause, because the document may have joined it with an earlier one.
+    /// A pause is identified only by its target and its end, because it may have been merged with an earlier pause.
     pub fn find(self, pauses: &Pauses) -> Option<Recall<'_>> {
         match self {
             Self::Request(request) => pauses.requests().find(|it| *it == request).map(Recall::Request),

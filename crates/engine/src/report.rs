@@ -10,7 +10,7 @@ use crate::pauses::Pause;
 pub struct BatchReport<'a> {
     /// The batch that was handled.
     pub batch: &'a BatchEvent,
-    /// True if the whole batch is kept untouched, because a message has no id.
+    /// True if a message has no id. The whole batch is then kept untouched.
     pub kept_whole: bool,
     /// The outcomes, in the order of the batch. For a message that the batch contains twice, only the later delivery
     /// has one.

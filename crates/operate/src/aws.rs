@@ -386,7 +386,7 @@ pub struct AttributeValue {
 }
 
 impl AttributeValue {
-    /// Returns true if the value is binary.
+    /// Returns true if the type is `Binary`, with or without a label.
     pub fn is_binary(&self) -> bool {
         self.data_type.split('.').next() == Some("Binary")
     }

@@ -71,8 +71,9 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
     Timestamp::from_secs(moment.rounded_up_to_secs().as_secs().next_multiple_of(step.as_secs()))
 }
 
-/// Counts the messages in the last `length`, in periods of length `step`. `points` holds the counts of messages sent to
-/// the retry queue, deleted from it, and sent to the dead-letter queue. There are no lines if CloudWatch has no data.
+/// Counts the messages of the period of `length` that ends at `now`, in steps of `step`. `points` holds the counts of
+/// messages sent to the retry queue, deleted from it, and sent to the dead-letter queue. The series has no lines if
+/// CloudWatch has no data.
 fn message_counts(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Series {
     let from = rounded_up(now, step).before(length);
     // SQS reports nothing for an unused queue, so the counts are known if any metric has data.
@@ -99,7 +100,7 @@ fn message_counts(points: &[Points; 3], now: Timestamp, length: Duration, step: 
     Series { from, step, lines }
 }
 
-/// Serializes message counts with their totals. If CloudWatch has no data, they are `null`.
+/// Serializes message counts with their totals; both are `null` if CloudWatch has no data.
 fn with_totals<S: Serializer>(series: &Series, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Counts<'c> {

@@ -146,7 +146,8 @@ impl Trace {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
     }
 
-    /// Lambda's report on the last retry, or `None` if the event did not end with a retry, or its log was not read.
+    /// Lambda's report on the last retry. `None` if the event did not end with a retry, or if the function's log was
+    /// not read.
     pub fn last_report(&self) -> Option<&InvocationReport> {
         let StoryEnd::Invoked { request_id, .. } = &self.story.end else { return None };
         Some(&self.invocation(request_id.as_deref())?.report)

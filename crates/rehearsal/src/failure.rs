@@ -1,4 +1,4 @@
-//! Failures of a rehearsal: a simulation, a schedule or a plan.
+//! Failures of a rehearsal, which is a simulation, a schedule or a plan.
 
 use comeback_engine::SettingError;
 use comeback_operate::Failure;

@@ -14,8 +14,8 @@ use crate::figure::{LegendEntry, Picture, drawn_in};
 pub struct Moment {
     /// Time since the event's first failure.
     pub since: Duration,
-    /// Number of the attempt, which determines the row in the chart. A wait has the number of the attempt after it, and
-    /// a dead-lettering that of the attempt that was not made.
+    /// The number of the attempt, which determines the row in the chart. For a wait, it is the attempt after the wait;
+    /// for a dead-lettering, it is the attempt that was not made.
     pub attempt: u64,
     /// Kind of mark to draw at this moment.
     pub mark: Mark,

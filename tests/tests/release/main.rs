@@ -1,9 +1,9 @@
 //! Tests a release as its users see it, for `make check-dist`. The tests use the files in `dist/`, without Rust, on
 //! MiniStack.
 //!
-//! | file | holds |
+//! | file | what it does |
 //! |---|---|
-//! | `outside` | a shell without Rust, and an empty folder for the downloaded release |
+//! | `outside` | provides a shell without Rust, and an empty folder for the downloaded release |
 //! | `sam` | deploys with the SAM CLI and the AWS CLI; runs the installer; runs the handler under the emulator |
 //! | `packages` | deploys the apps from docs/deploy-cdk.md with the packages for npm and PyPI |
 

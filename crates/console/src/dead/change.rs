@@ -67,7 +67,7 @@ struct FormChoices {
 }
 
 impl DeadLetterChange {
-    /// GET plans the change, and POST performs it.
+    /// The route of the change's page. GET plans the change, and POST performs it.
     pub(super) fn route(&'static self) -> MethodRouter<Console> {
         let plans = page(move |visit| self.plan(visit));
         plans.merge(form(move |visit, fields| self.perform(visit, fields)))

@@ -14,11 +14,11 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// Locked while an action reads the queue.
+    /// The lock that an action holds while it reads the queue.
     queue: Arc<Mutex<()>>,
     /// Path of the page about the action that last locked the queue. The path is empty if the action has no page.
     action: RefCell<String>,
-    /// Raised when the server stops, for an action without a Stop button.
+    /// The interrupt of actions without a Stop button. It is raised when the server stops.
     pub(super) interrupt: Interrupt,
     files: RefCell<Vec<String>>,
     /// The dead-letter that the console last read again from the queue, and the random name in its page's URL.

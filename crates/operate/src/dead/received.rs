@@ -1,4 +1,4 @@
-//! Reads a received message: as a copy of a moved message, or as a dead-letter.
+//! Reads a received message as a copy of a moved message or as a dead-letter.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Sample dead-letters of every kind, in the dead-letter queue of a simulated account.
 //!
-//! They are in the feature `simulated`, and not only in tests, because the console's tests use them too.
+//! They are behind the feature `simulated`, not only `cfg(test)`, because the console's tests use them too.
 
 use std::cell::Cell;
 use std::fmt;

@@ -92,7 +92,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Fail
     }
 }
 
-/// Judges a probe that ran out of time. `last` is how far its event came.
+/// Judges a probe that ran out of time. `last` is the last step that its event reached.
 fn not_ended(
     deployment: &Deployment,
     function: &str,

@@ -141,7 +141,7 @@ fn concurrency_of_handler(facts: &Facts) -> u64 {
     })
 }
 
-/// SQS's limit on `maxReceiveCount`, which the retry queue should have.
+/// The highest `maxReceiveCount` that SQS allows. The retry queue should have it.
 pub(crate) const MAX_RECEIVE_COUNT: u64 = 1_000;
 /// AWS recommends a visibility timeout of at least this multiple of the function's timeout.
 pub(crate) const TIMEOUTS: u32 = 6;

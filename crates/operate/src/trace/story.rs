@@ -258,7 +258,7 @@ pub(super) const fn cause(what: &What) -> Option<Cause> {
 }
 
 impl StoryEnd {
-    /// Returns true if the event is still waiting.
+    /// Returns true if the event is waiting, held or kept.
     pub const fn is_waiting(&self) -> bool {
         matches!(self, Self::Waiting { .. } | Self::Held | Self::Kept)
     }

@@ -185,7 +185,8 @@ impl Handling<'_> {
         }
     }
 
-    /// Returns true if a failed call, a pause or unread pauses allow the handler to make the message wait for `wait`.
+    /// Returns true if the handler may delay the message by `wait` because of a failed call, a pause, or pauses that it
+    /// has not read yet.
     pub(super) fn may_be_kept(&self, wait: Duration) -> bool {
         self.is_held(wait) || self.longest_keep(wait).is_some()
     }

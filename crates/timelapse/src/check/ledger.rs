@@ -9,10 +9,10 @@ use crate::event::EventNumber;
 
 // Real faults never multiply events this much. A run that exceeds these limits might never end.
 
-/// Maximum number of invocations and messages that carry one event. In a run with up to 200 events, this is also the
-/// maximum for all events together.
+/// Maximum number of invocations and messages that carry one event. All events of a run together may reach it too, or
+/// [`MOST_COPIES_OF_EACH`] for each event if that is more.
 const MOST_COPIES: u64 = 10_000;
-/// Maximum mean number of invocations and messages that carry an event, in a run with more than 200 events.
+/// Maximum mean number of invocations and messages that carry an event, in a large run.
 const MOST_COPIES_OF_EACH: u64 = 50;
 /// Maximum number of retries of one event: ten times the highest value that `MAX_RETRIES` accepts.
 const MOST_RETRIES: u64 = 100_000;

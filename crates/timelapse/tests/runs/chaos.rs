@@ -190,7 +190,7 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
 }
 
 /// After a lost response or a crash, the handler waits for at least an hour before it repeats the call. A fault that
-/// lasts an hour therefore hardly multiplies events.
+/// lasts an hour therefore causes few duplicates.
 #[test]
 fn lost_answers_and_crashes_hardly_multiply_events() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));

@@ -95,8 +95,8 @@ mod tests {
         assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
     }
 
-    /// Reads the events of a stack whose pages are numbered from 0, and have two events each. The page `start`, if any,
-    /// has the event that began the stack's update. Returns the events' resources.
+    /// Reads a stack's events from `pages` pages of two events, numbered from 0, and returns the events' resources. The
+    /// page `start`, if any, has the event that began the stack's update.
     async fn resources_with_events(pages: usize, start: Option<usize>) -> Vec<String> {
         let account = answering(move |request| {
             let page = request.split("NextToken=").nth(1).map_or(0, |token| token.parse().unwrap());

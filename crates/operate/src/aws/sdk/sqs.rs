@@ -106,7 +106,7 @@ pub(super) fn new_message(message: NewMessage) -> sqs::Message {
         let value = MessageAttributeValue::builder().data_type(&attribute.data_type);
         let value = match attribute.bytes().filter(|_| attribute.is_binary()) {
             Some(bytes) => value.binary_value(Blob::new(bytes)),
-            // SQS refuses a binary value that is text.
+            // A value that is not Base64 is sent as text, which SQS refuses for a binary attribute.
             None => value.string_value(&attribute.value),
         };
         (name, value.build().expect("BUG: an attribute without a type"))

@@ -25,8 +25,8 @@ pub struct SimulatedOperators {
     pub circumstances: Circumstances,
     /// The commands that the operators run.
     pub commands: Vec<SimulatedCommand>,
-    /// Receives the kind of each change that a command makes, such as `retry --withdraw`, and the number of messages
-    /// that the change recalls.
+    /// The channel for the kind of each change that a command makes, such as `retry --withdraw`, and the number of
+    /// messages that the change recalls.
     pub made: Option<mpsc::Sender<(String, u64)>>,
 }
 
