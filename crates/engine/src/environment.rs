@@ -307,9 +307,12 @@ impl Environment {
 
 /// Returns the last delivery of each message in a batch, because only the last receipt handle is valid.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
+    // A replay may handle a whole file as one batch, so the search must not be linear.
+    let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
     for record in records {
-        match latest.iter_mut().find(|kept| kept.message_id == record.message_id) {
+        let index = *index_of.entry(&record.message_id).or_insert(latest.len());
+        match latest.get_mut(index) {
             None => latest.push(record),
             Some(kept) if record.receive_count >= kept.receive_count => *kept = record,
             Some(_) => {}

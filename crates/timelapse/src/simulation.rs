@@ -20,10 +20,10 @@ use crate::world::{Occurrence, World};
 /// Number of simulated occurrences between two calls to [`Watcher::clock`].
 const OCCURRENCES_PER_CLOCK: u64 = 4_096;
 
-/// Reasons why a run has no summary.
+/// Reasons why a run has no summary, or why there is no plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The scenario has invalid settings. There is one error for each invalid setting.
+    /// The scenario or the goal is invalid. There is one error for each invalid setting.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<ScenarioError>),
     /// The run broke an invariant.

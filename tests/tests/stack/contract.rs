@@ -23,10 +23,7 @@ use libtest_mimic::Trial;
 
 use crate::world::{RUNTIME, World};
 use real::Real;
-use stand::{Difference, Queue};
-
-/// A visibility timeout, in seconds, that does not end while a contract is being tested.
-const LONG: u64 = 600;
+use stand::{Difference, LONG, Queue, contracts};
 
 /// The attributes of a message that the contracts use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,43 +59,15 @@ pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
             }));
         };
     }
-    trials![
-        queue: (queue::message_is_received_as_sent, LONG),
-        queue: (queue::received_message_is_hidden, LONG),
-        queue: (queue::message_returns_after_the_queues_timeout, 1),
-        queue: (queue::receives_are_counted_and_the_first_remembered, LONG),
-        queue: (queue::hidden_message_returns_in_time, LONG),
-        queue: (queue::timeout_replaces_the_one_before, LONG),
-        queue: (queue::timeout_is_forgotten_on_the_next_receive, LONG),
-        queue: (queue::old_handle_hides_but_does_not_delete, LONG),
-        queue: (queue::timeouts_are_answered_entry_by_entry, LONG),
-        queue: (queue::deleted_message_is_gone, LONG),
-        stand: (queue::ten_messages_are_received_at_most, LONG),
-        stand: (queue::nothing_is_hidden_for_over_twelve_hours, LONG),
-        stand: (queue::visible_message_cannot_be_hidden, LONG),
-        stand: (queue::delayed_message_is_not_received_early, LONG),
-        stand: (queue::delayed_message_is_not_in_flight, LONG),
-        stand: (queue::delayed_message_keeps_body_and_attributes, LONG),
-        stand: (queue::nothing_is_delayed_for_over_fifteen_minutes, LONG),
-        stand: (queue::batch_is_sent_entry_by_entry, LONG),
-        stand: (mapping::record_holds_what_sqs_says, LONG),
-        stand: (mapping::delayed_message_is_delivered_with_attributes, LONG),
-        stand: (mapping::empty_answer_deletes_the_batch, LONG),
-        stand: (mapping::named_messages_are_kept_and_the_rest_deleted, LONG),
-        stand: (mapping::kept_message_keeps_its_visibility, LONG),
-        stand: (mapping::unknown_id_keeps_the_whole_batch, LONG),
-        stand: (mapping::empty_id_keeps_the_whole_batch, LONG),
-        stand: (mapping::failure_is_recorded_with_its_payload, LONG),
-        stand: (mapping::failure_record_has_these_members, LONG),
-    ];
+    contracts!(trials);
     trials
 }
 
 /// The queue that the engine's tests use, on a clock that advances by a millisecond with each call.
-pub(crate) struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
+struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
 
 impl EngineQueue {
-    pub(crate) fn new(visibility_timeout: u64) -> Self {
+    fn new(visibility_timeout: u64) -> Self {
         let queue = engine::Queue::new(Duration::from_secs(visibility_timeout));
         Self(RefCell::new((Timestamp::from_secs(1_000_000_000), queue)))
     }

@@ -11,7 +11,7 @@
 //! | `cloudformation`, `encryption` | commands in the documentation for plain CloudFormation and for a KMS key |
 //! | `releases` | for `make check-dist`: updating from the previous release, and running `make verify-aws` |
 //! | `world` | the shared servers and deployments |
-//! | `contract` | SQS, the mapping and asynchronous invocations behave alike in MiniStack and in the simulation |
+//! | `contract` | MiniStack's SQS, mapping and asynchronous invocations behave as the simulation's |
 
 mod attach;
 mod cloudformation;

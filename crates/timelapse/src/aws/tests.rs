@@ -19,10 +19,8 @@ use super::queue::{
     Depth, OutgoingMessage, QueueSettings, QueueTimer, QueuedAttributes, ReceiptHandle, SqsQueue,
 };
 use super::target::{FailedInvocation, FailureRecords, TARGET_ARN, TargetError};
-use stand::{Delayed, Difference, ERROR_MESSAGE, ERROR_TYPE, Queue, Stand, all};
+use stand::{Delayed, Difference, ERROR_MESSAGE, ERROR_TYPE, LONG, Queue, Stand, all, contracts};
 
-/// A visibility timeout, in seconds, that does not end while a contract is being tested.
-const LONG: u64 = 600;
 
 /// The end of every test.
 const END: Timestamp = Timestamp::from_millis(u64::MAX);
@@ -174,43 +172,14 @@ impl Stand for Model {
     }
 }
 
-#[test]
-fn model_fulfils_the_contracts_of_a_queue() {
-    let contracts = async {
-        queue::message_is_received_as_sent(&Model::new(LONG)).await;
-        queue::received_message_is_hidden(&Model::new(LONG)).await;
-        queue::message_returns_after_the_queues_timeout(&Model::new(1)).await;
-        queue::receives_are_counted_and_the_first_remembered(&Model::new(LONG)).await;
-        queue::hidden_message_returns_in_time(&Model::new(LONG)).await;
-        queue::timeout_replaces_the_one_before(&Model::new(LONG)).await;
-        queue::timeout_is_forgotten_on_the_next_receive(&Model::new(LONG)).await;
-        queue::old_handle_hides_but_does_not_delete(&Model::new(LONG)).await;
-        queue::timeouts_are_answered_entry_by_entry(&Model::new(LONG)).await;
-        queue::deleted_message_is_gone(&Model::new(LONG)).await;
-        queue::ten_messages_are_received_at_most(&Model::new(LONG)).await;
-        queue::nothing_is_hidden_for_over_twelve_hours(&Model::new(LONG)).await;
-        queue::visible_message_cannot_be_hidden(&Model::new(LONG)).await;
-        queue::delayed_message_is_not_received_early(&Model::new(LONG)).await;
-        queue::delayed_message_is_not_in_flight(&Model::new(LONG)).await;
-        queue::delayed_message_keeps_body_and_attributes(&Model::new(LONG)).await;
-        queue::nothing_is_delayed_for_over_fifteen_minutes(&Model::new(LONG)).await;
-        queue::batch_is_sent_entry_by_entry(&Model::new(LONG)).await;
+macro_rules! tests {
+    ($($stand:ident: ($module:ident::$name:ident, $visibility_timeout:expr)),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            let contract = $module::$name(&Model::new($visibility_timeout)).now_or_never();
+            contract.expect("a model answers at once");
+        })*
     };
-    contracts.now_or_never().expect("a model answers at once");
 }
 
-#[test]
-fn model_fulfils_the_contracts_of_a_mapping() {
-    let contracts = async {
-        mapping::record_holds_what_sqs_says(&Model::new(LONG)).await;
-        mapping::delayed_message_is_delivered_with_attributes(&Model::new(LONG)).await;
-        mapping::empty_answer_deletes_the_batch(&Model::new(LONG)).await;
-        mapping::named_messages_are_kept_and_the_rest_deleted(&Model::new(LONG)).await;
-        mapping::kept_message_keeps_its_visibility(&Model::new(LONG)).await;
-        mapping::unknown_id_keeps_the_whole_batch(&Model::new(LONG)).await;
-        mapping::empty_id_keeps_the_whole_batch(&Model::new(LONG)).await;
-        mapping::failure_is_recorded_with_its_payload(&Model::new(LONG)).await;
-        mapping::failure_record_has_these_members(&Model::new(LONG)).await;
-    };
-    contracts.now_or_never().expect("a model answers at once");
-}
+contracts!(tests);

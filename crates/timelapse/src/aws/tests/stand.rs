@@ -9,6 +9,47 @@ use super::{Depth, QueuedAttributes};
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
+/// A visibility timeout, in seconds, that does not end while a contract is being tested.
+pub(crate) const LONG: u64 = 600;
+
+/// Calls a macro with all contracts: for each, whether it needs a `stand` or only a `queue`, its function, and the
+/// queue's visibility timeout.
+macro_rules! contracts {
+    ($each:ident) => {
+        $each! {
+            queue: (queue::message_is_received_as_sent, LONG),
+            queue: (queue::received_message_is_hidden, LONG),
+            queue: (queue::message_returns_after_the_queues_timeout, 1),
+            queue: (queue::receives_are_counted_and_the_first_remembered, LONG),
+            queue: (queue::hidden_message_returns_in_time, LONG),
+            queue: (queue::timeout_replaces_the_one_before, LONG),
+            queue: (queue::timeout_is_forgotten_on_the_next_receive, LONG),
+            queue: (queue::old_handle_hides_but_does_not_delete, LONG),
+            queue: (queue::timeouts_are_answered_entry_by_entry, LONG),
+            queue: (queue::deleted_message_is_gone, LONG),
+            stand: (queue::ten_messages_are_received_at_most, LONG),
+            stand: (queue::nothing_is_hidden_for_over_twelve_hours, LONG),
+            stand: (queue::visible_message_cannot_be_hidden, LONG),
+            stand: (queue::delayed_message_is_not_received_early, LONG),
+            stand: (queue::delayed_message_is_not_in_flight, LONG),
+            stand: (queue::delayed_message_keeps_body_and_attributes, LONG),
+            stand: (queue::nothing_is_delayed_for_over_fifteen_minutes, LONG),
+            stand: (queue::batch_is_sent_entry_by_entry, LONG),
+            stand: (mapping::record_holds_what_sqs_says, LONG),
+            stand: (mapping::delayed_message_is_delivered_with_attributes, LONG),
+            stand: (mapping::empty_answer_deletes_the_batch, LONG),
+            stand: (mapping::named_messages_are_kept_and_the_rest_deleted, LONG),
+            stand: (mapping::kept_message_keeps_its_visibility, LONG),
+            stand: (mapping::unknown_id_keeps_the_whole_batch, LONG),
+            stand: (mapping::empty_id_keeps_the_whole_batch, LONG),
+            stand: (mapping::failure_is_recorded_with_its_payload, LONG),
+            stand: (mapping::failure_record_has_these_members, LONG),
+        }
+    };
+}
+
+pub(crate) use contracts;
+
 /// The operations that the contracts use on a retry queue.
 pub(crate) trait Queue {
     /// Returns true if this implementation of SQS is known to differ from AWS's in this way.
@@ -95,8 +136,7 @@ pub(crate) enum Difference {
     LeavesOutOfRecords,
     /// MiniStack's invocation records always report three invocations. AWS reports one if Lambda's retries are off.
     CountsThreeInvokes,
-    /// MiniStack re-serializes the payload in invocation records. The simulations' model keeps the payload's
-    /// bytes.
+    /// MiniStack re-serializes the payload in invocation records. The simulations' model keeps the payload's bytes.
     ///
     /// AWS documents only that the payload is the event.
     RewritesPayloads,
