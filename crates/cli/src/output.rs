@@ -58,7 +58,7 @@ pub(crate) fn print_failure(failure: &CommandFailure) -> Result<(), CommandFailu
 }
 
 /// Prints JSON to standard output, with control characters escaped so that a terminal does not obey them.
-pub(crate) fn print(json: &str) -> Result<(), CommandFailure> {
+fn print(json: &str) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     writeln!(anstream::stdout().lock(), "{}", shown_json(json))?;
     Ok(())

@@ -234,7 +234,8 @@ pub(crate) async fn changed<C: Change>(
     }
 }
 
-/// Performs a plan once it is confirmed. Returns what [`perform`] returns, or `None` if there is nothing to confirm.
+/// Performs a plan once it is confirmed. Returns what [`perform`] returns, or `None` for a dry run or a plan that
+/// changes nothing.
 async fn confirmed_and_performed<C: Change>(
     change: &C,
     operator: &Operator,

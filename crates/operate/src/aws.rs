@@ -357,7 +357,8 @@ pub struct Receive {
 /// A message that was received from a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The message, in the form that the handler's code uses, but without `attributes` and `moved`.
+    /// The message, in the form that the handler's code uses. A receive leaves its `attributes` empty and `moved`
+    /// unset.
     pub record: Record,
     /// The message attributes, by name.
     pub attributes: BTreeMap<String, AttributeValue>,

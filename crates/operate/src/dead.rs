@@ -15,7 +15,7 @@ pub mod import;
 pub mod list;
 pub mod pace;
 pub mod plan;
-pub mod received;
+mod received;
 pub mod redrive;
 pub mod rules;
 pub mod scan;

@@ -33,7 +33,7 @@ pub const ENVIRONMENT_BYTES: usize = 4_096;
 
 /// Where the allow-list is edited: a parameter of the handler's stack, or an environment variable if no stack owns the
 /// handler.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
     /// A parameter of this stack.
     Stack(String),

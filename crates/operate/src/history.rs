@@ -71,9 +71,9 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
     Timestamp::from_secs(moment.rounded_up_to_secs().as_secs().next_multiple_of(step.as_secs()))
 }
 
-/// Counts the messages of the period of `length` that ends at `now`, in steps of `step`. `points` holds the counts of
-/// messages sent to the retry queue, deleted from it, and sent to the dead-letter queue. The series has no lines if
-/// CloudWatch has no data.
+/// Counts the messages of the last `length`, in steps of `step`, up to the end of the present step. `points` holds the
+/// counts of messages sent to the retry queue, deleted from it, and sent to the dead-letter queue. The series has no
+/// lines if CloudWatch has no data.
 fn message_counts(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Series {
     let from = rounded_up(now, step).before(length);
     // SQS reports nothing for an unused queue, so the counts are known if any metric has data.

@@ -447,6 +447,7 @@ pub(crate) mod tests {
             lines.push(line.to_string());
             Ok::<_, Failure>(())
         };
+        assert!(requested.can_be_followed());
         requested.follow(&operator, say).await.unwrap();
         let last = lines.last().unwrap();
         assert!(lines.len() == 1 && last.ends_with("Z  1 of 1 retried"), "{lines:?}");

@@ -31,19 +31,21 @@ pub struct Waiting {
     unmatched: Option<Text>,
 }
 
-/// Finds a deployment's waiting events in the handler's log. `since` is the maximum age of the log lines to read, or
-/// `None` for the longest time that an event can wait.
+/// Finds a deployment's waiting events in the handler's log. `listing` gets the report's time, and selects the events
+/// to report. `since` is the maximum age of the log lines to read, or `None` for the longest time that an event can
+/// wait.
 ///
 /// # Errors
 ///
 /// Fails if the deployment, its queue or its log cannot be read.
 pub async fn waiting(
     operator: &Operator,
-    listing: ReportQuery,
+    listing: impl FnOnce(Timestamp) -> ReportQuery,
     since: Option<Duration>,
 ) -> Result<Waiting, Failure> {
     let deployment = operator.deployment().await?;
     let now = operator.now();
+    let listing = listing(now);
     let wanted = &listing.wanted;
     let scope = LogQuery { since, ..LogQuery::of(wanted) };
     let read = async {

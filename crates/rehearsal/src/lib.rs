@@ -9,7 +9,7 @@
 //! | [`schedule`] | a policy's schedule, in words and pictures |
 //! | [`plan`] | a plan's arguments, and its policies in words and pictures |
 //! | [`flags`] | flags shared by several rehearsals |
-//! | [`failure`] | the reasons why a rehearsal has no result |
+//! | [`failure`] | the failures of a rehearsal |
 //! | [`deployed`] | settings in the form that deployments use |
 //! | [`in_flight`] | how many events wait at the same time, in words |
 //! | [`chart`], [`axis`], [`figure`] | pictures, their colours and axes, and their place on a page |

@@ -48,8 +48,8 @@ pub(crate) struct WaitingArguments {
 }
 
 pub(crate) async fn run(arguments: WaitingArguments, session: Session) -> Result<(), CommandFailure> {
-    let (operator, since) = (session.operator(), arguments.since);
-    let waiting = waiting(&operator, arguments.listing(operator.now()), since).await?;
+    let since = arguments.since;
+    let waiting = waiting(&session.operator(), |now| arguments.listing(now), since).await?;
     terminal::answer(&waiting.report(), &session)
 }
 
@@ -112,7 +112,7 @@ mod tests {
         while !account.aws.receive(&url, 10, receive).await.unwrap().is_empty() {}
         let operator = Operator::new(account, Which::Stack(Sample::STACK.into()));
         let since = arguments.since;
-        let waiting = waiting(&operator, arguments.listing(now), since).await.unwrap();
+        let waiting = waiting(&operator, |now| arguments.listing(now), since).await.unwrap();
         assert_eq!(plain(&waiting.report()), shown);
     }
 }

@@ -1,7 +1,5 @@
 //! Plans how to attach or detach functions, and carries out the plan.
 
-use std::collections::BTreeSet;
-
 use serde::{Serialize, Serializer};
 
 use crate::attach::attachment::Attachment;
@@ -348,7 +346,12 @@ impl RouteFailures {
 /// Performs the plan's steps, but skips a function's remaining steps after one fails.
 async fn make(operator: &Operator, plan: &mut AttachPlan) -> Result<(), Failure> {
     make_each(operator, plan, |plan| plan.around_list().0).await?;
-    let places: BTreeSet<SettingPlace> = plan.list_edits().map(|(place, ..)| place.clone()).collect();
+    let mut places: Vec<SettingPlace> = Vec::new();
+    for (place, ..) in plan.list_edits() {
+        if !places.contains(place) {
+            places.push(place.clone());
+        }
+    }
     for place in places {
         edit_list(operator, plan, &place).await?;
     }

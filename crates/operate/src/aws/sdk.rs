@@ -402,8 +402,12 @@ impl Aws for SdkAws {
         let mut pages = self.cloudformation.describe_stack_events().stack_name(name).into_paginator().send();
         let mut events = Vec::new();
         for _ in 0..MOST_EVENT_PAGES {
-            let page = pages.try_next().await.or_failure("cloudformation:DescribeStackEvents", name)?;
-            let Some(page) = page else { break };
+            let page = match pages.try_next().await.or_failure("cloudformation:DescribeStackEvents", name) {
+                Ok(Some(page)) => page,
+                Err(failure) if events.is_empty() => return Err(failure),
+                // The newest events say more than the failure to read older ones.
+                Ok(None) | Err(_) => break,
+            };
             events.extend(page.stack_events.unwrap_or_default().into_iter().map(cloudformation::event));
             if events.iter().any(StackEvent::begins_update) {
                 break;

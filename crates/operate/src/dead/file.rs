@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::aws::{AttributeValue, NewMessage, Received};
 use crate::dead::scan::{counted_dead_letters, show_each};
 use crate::dead::snapshot::{Selection, Snapshot};
-use crate::dead::work::{NotDone, Store};
+use crate::dead::work::{DeadLetterAction, NotDone};
 use crate::failure::Failure;
+use crate::input::without_mark;
 use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::shown::shown;
@@ -114,7 +115,7 @@ impl Drop for NewFile {
     }
 }
 
-impl Store for NewFile {
+impl DeadLetterAction for NewFile {
     type Prepared = StoredDeadLetter;
 
     fn prepare(&self, received: &Received) -> Result<StoredDeadLetter, ReasonCode> {
@@ -242,21 +243,6 @@ impl Lines {
 
 pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failure {
     Failure::could_not(format!("{}: {problem}", path.display()))
-}
-
-/// Removes a byte-order mark, which some Windows editors write, from the start of a file.
-///
-/// # Errors
-///
-/// Fails if the file is UTF-16.
-pub fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
-    match bytes {
-        // UTF-16, with or without a byte-order mark: JSON always begins with an ASCII character.
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
-            Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
-        }
-        _ => Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
-    }
 }
 
 #[cfg(test)]

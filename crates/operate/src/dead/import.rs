@@ -10,13 +10,14 @@ use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
-use crate::dead::file::{Lines, unreadable, without_mark};
+use crate::dead::file::{Lines, unreadable};
 use crate::dead::pace::Pace;
 use crate::dead::plan::{DeadLetterOutcome, left_over};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::{NotDone, send};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
+use crate::input::without_mark;
 use crate::layout::Layout;
 use crate::numbers::grouped;
 use crate::operator::{Operator, Progress};
@@ -454,12 +455,15 @@ mod tests {
     #[tokio::test]
     async fn any_other_line_is_refused_with_its_number() {
         let binary = LINE.replace("String", "Binary").replace("max_age", "?");
+        let odd =
+            r#"{"message_id":"m","sent_timestamp":1,"attributes":{"Reason":5},"body":"b"}"#.to_owned() + "\n";
         for (text, line, problem) in [
             (format!("{LINE}\n\n"), 2, "EOF while parsing a value"),
             (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" appears twice"),
             ("{}\n".into(), 1, "missing field `message_id`"),
             (format!("{binary}\n"), 1, "attribute \"Reason\": its value is not Base64"),
             (LINE.replace("\"body\"", "\"Body\"") + "\n", 1, "unknown field `Body`"),
+            (odd, 1, "invalid type: integer `5`, expected an attribute with `type` and `value`"),
         ] {
             let refused = planned(&text).await.unwrap_err();
             let expected = format!(

@@ -11,7 +11,7 @@ use crate::dead::plan::{Acted, Chosen, DeadLetterOutcome, Picked};
 use crate::dead::rules::{NewPayload, RedriveRules};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::snapshot::Row;
-use crate::dead::work::{NotDone, Store, act, send};
+use crate::dead::work::{DeadLetterAction, NotDone, act, send};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::layout::Layout;
@@ -206,7 +206,7 @@ struct Sending<'a> {
     rules: &'a RedriveRules,
 }
 
-impl Store for Sending<'_> {
+impl DeadLetterAction for Sending<'_> {
     type Prepared = NewMessage;
 
     fn prepare(&self, received: &Received) -> Result<NewMessage, ReasonCode> {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
 /// Stores dead-letters in another queue or in a file, so that they can be deleted from the dead-letter queue.
-pub(super) trait Store {
+pub(super) trait DeadLetterAction {
     /// The data that the action stores for a dead-letter, such as the message to send.
     type Prepared;
 
@@ -71,7 +71,7 @@ pub(super) async fn send(
 
 /// Performs an action on a plan's dead-letters. Deletes each dead-letter that the action has stored elsewhere. `did`
 /// is a verb such as `redrove`.
-pub(super) async fn act<A: Store>(
+pub(super) async fn act<A: DeadLetterAction>(
     operator: &Operator,
     picked: &Picked,
     action: &A,
@@ -101,7 +101,7 @@ struct Run<'a, A> {
     outcome: DeadLetterOutcome,
 }
 
-impl<A: Store> Run<'_, A> {
+impl<A: DeadLetterAction> Run<'_, A> {
     async fn until_its_end(&mut self) -> Result<Infallible, ScanEnd> {
         let (pace, of) = (self.picked.pace, Some(self.picked.dead_letters));
         loop {

@@ -21,7 +21,6 @@ use super::queue::{
 use super::target::{FailedInvocation, FailureRecords, TARGET_ARN, TargetError};
 use stand::{Delayed, Difference, ERROR_MESSAGE, ERROR_TYPE, LONG, Queue, Stand, all, contracts};
 
-
 /// The end of every test.
 const END: Timestamp = Timestamp::from_millis(u64::MAX);
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use comeback_delivery::{EntryAnswer, ErrorKind, ServiceError};
 use comeback_engine::{
-    Attribute, BatchEvent, DeadLetter, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp,
+    Attribute, BatchEvent, DeadLetter, MOVED_ATTRIBUTE, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Record,
+    Timestamp,
 };
 use comeback_timelapse::{Live, Surroundings};
 
 use super::{AccountState, Sample, queue_arn, queue_url};
-use crate::aws::{AttributeValue, EntryFailure, MetricStatistic, NewMessage};
+use crate::aws::{AttributeValue, EntryFailure, MetricStatistic, NewMessage, Received};
 
 /// A running [`Sample`] deployment, which catches up with the account's clock before each call.
 #[derive(Debug)]
@@ -102,7 +103,7 @@ impl Surroundings for AccountState {
         self.looked_at = Some(now);
         let received =
             AccountState::receive(self, &queue_url(Sample::RETRY_QUEUE), most, QUEUE_VISIBILITY_TIMEOUT);
-        let records = received.unwrap_or_default().into_iter().map(|message| message.restored().record);
+        let records = received.unwrap_or_default().into_iter().map(of_lambda);
         let queue_arn = Some(queue_arn(Sample::RETRY_QUEUE));
         BatchEvent { records: records.collect(), queue_arn, ..BatchEvent::default() }
     }
@@ -163,6 +164,18 @@ impl Surroundings for AccountState {
     fn handled(&mut self, now: Timestamp) {
         self.count(now, "AWS/Lambda", ("FunctionName", Sample::HANDLER), "Invocations", 1);
     }
+}
+
+/// A message as Lambda passes it to the handler, with its sender's attributes.
+fn of_lambda(message: Received) -> Record {
+    let Received { record, attributes } = message.restored();
+    let of_sender = attributes.into_iter().filter(|(name, _)| name != MOVED_ATTRIBUTE);
+    let attributes = of_sender.map(|(name, AttributeValue { data_type, value })| Attribute {
+        name: name.into(),
+        data_type: data_type.into(),
+        value,
+    });
+    Record { attributes: attributes.collect(), ..record }
 }
 
 /// Converts the handler's message attributes to the simulated queue's type.

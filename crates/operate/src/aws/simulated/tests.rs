@@ -2,8 +2,11 @@ mod contract;
 
 use std::collections::BTreeSet;
 
+use comeback_engine::Attribute;
+use comeback_timelapse::Surroundings;
+
 use super::*;
-use crate::aws::{Aws as _, EntryFailureKind, InvokeSettings, NewMessage, Receive, Verdict};
+use crate::aws::{AttributeValue, Aws as _, EntryFailureKind, InvokeSettings, NewMessage, Receive, Verdict};
 use crate::deployment::find::Which;
 use crate::operator::Operator;
 
@@ -131,6 +134,17 @@ async fn queue_at_its_in_flight_limit_brings_nothing() {
     assert_eq!(receive(&aws, Duration::ZERO).await, []);
     let waited = receive(&aws, Duration::from_secs(90)).await;
     assert_eq!((waited.len(), aws.time()), (2, NOW.saturating_add(Duration::from_secs(60))));
+}
+
+#[test]
+fn handler_gets_the_senders_attributes() {
+    let aws = sample(false);
+    let code = AttributeValue { data_type: "Number".into(), value: "200".into() };
+    let attributes = [("ErrorCode".to_owned(), code)].into();
+    aws.queue(Sample::RETRY_QUEUE).send(NOW, Duration::ZERO, NewMessage { attributes, ..message("m") });
+    let batch = Surroundings::receive(&mut *aws.state(), NOW, 10);
+    let expected = Attribute { name: "ErrorCode".into(), data_type: "Number".into(), value: "200".into() };
+    assert_eq!(batch.records[0].attributes, [expected]);
 }
 
 #[test]

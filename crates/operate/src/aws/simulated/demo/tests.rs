@@ -49,7 +49,7 @@ impl Shift {
 
     /// The number of waiting events, and the time of the earliest first failure, by function and error.
     async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
-        let waiting = waiting(&self.operator, ReportQuery::default(), None).await.unwrap();
+        let waiting = waiting(&self.operator, |_| ReportQuery::default(), None).await.unwrap();
         let report = serde_json::to_value(waiting.report()).unwrap();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("none").to_owned();
         let group = |group: &serde_json::Value| {
@@ -142,7 +142,7 @@ async fn doctor_finds_the_alarm_that_notifies_nobody() {
 async fn every_event_has_a_story() {
     let shift = Shift::begin(1);
     let first = ReportQuery { events: Some(0..1), ..ReportQuery::default() };
-    let waiting = waiting(&shift.operator, first, None).await.unwrap();
+    let waiting = waiting(&shift.operator, |_| first, None).await.unwrap();
     let key =
         serde_json::to_value(waiting.report()).unwrap()["events"][0]["key"].as_str().unwrap().to_owned();
     let options = TraceOptions { id: key.clone(), lines: LinesOf::All, since: 24 * HOUR };

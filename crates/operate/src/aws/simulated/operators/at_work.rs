@@ -132,7 +132,7 @@ impl AtWork {
         match ending {
             Ending::Done { what, recalled } => {
                 if let Some(made) = &self.made {
-                    // Nobody may be listening any more.
+                    // The receiver may be gone.
                     made.send((what, recalled)).ok();
                 }
             }
