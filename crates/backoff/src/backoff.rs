@@ -137,7 +137,7 @@ impl Backoff {
 
     /// Makes each wait a whole number of ticks, such as whole seconds for SQS.
     ///
-    /// The default tick is the longest of a millisecond, a microsecond and a nanosecond that divides every duration.
+    /// The default tick is a millisecond, a microsecond or a nanosecond: the longest that divides every duration.
     ///
     /// ```
     /// use comeback_backoff::Backoff;

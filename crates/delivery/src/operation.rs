@@ -72,8 +72,8 @@ pub struct ServiceError {
     /// The service's message, or the chain of causes if there was no response. **The message may quote an entry**: log
     /// the message only if you know that this service never quotes entries.
     pub message: String,
-    /// The pause that the service requested, if any. The sender starts no call during the pause, but it waits at most
-    /// 5 s longer than it would without the request.
+    /// The pause that the service requested, if any. The sender waits until the pause is over before it starts another
+    /// call, but the request adds at most 5 s to its own wait.
     pub retry_after: Option<Duration>,
     /// True if it is certain that only some entries in the call caused the refusal.
     pub(crate) is_of_some: bool,

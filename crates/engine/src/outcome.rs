@@ -10,7 +10,7 @@ use crate::failed_event::{FailedEvent, logged};
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message that is hidden for this time or less is not made visible early, because it becomes visible soon anyway.
+/// A message that is hidden for at most this long is not made visible early, because it becomes visible soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a message in a batch, with everything that its log line needs.

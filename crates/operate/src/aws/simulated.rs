@@ -258,7 +258,8 @@ impl AccountState {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Simulates `ReceiveMessage`, which moves a message received too often to the dead-letter queue.
+    /// Simulates `ReceiveMessage`, including the move to the dead-letter queue of a message that was received too many
+    /// times.
     ///
     /// # Errors
     ///

@@ -160,7 +160,7 @@ impl ScanResult {
     }
 }
 
-/// Returns the error text for a failed entry in a batch call to SQS.
+/// Returns the error message for a failed entry in a batch call to SQS.
 pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };

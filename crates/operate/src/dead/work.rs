@@ -58,7 +58,8 @@ fn is_unanswered(failure: &EntryFailure) -> bool {
     failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
-/// Sends messages to the queue at `url`. `queue` is its name in error texts, for example `retry queue`.
+/// Sends messages to the queue at `url`. `queue` is the queue's name in error messages, for
+/// example `retry queue`.
 pub(super) async fn send(
     operator: &Operator,
     (url, queue): (&str, &str),

@@ -19,7 +19,7 @@ use crate::text::{Text, quoted};
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
-    // Each error text begins with the name of the refused variable.
+    // Each error message begins with the name of the refused variable.
     let names = each_once(refused.iter().filter_map(|text| text.split(' ').next()));
     Ok(broken(
         refused.join("; "),

@@ -337,8 +337,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Handles a message twice: one handler moves it, and another hides it. Returns the log lines and the details of the
-/// dead-letters.
+/// Handles a message with a handler that moves each message, and then with one that hides each message. Returns the log
+/// lines that they wrote, and the details of the dead-letters that they sent.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await

@@ -80,7 +80,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Asserts that the headings, labels and buttons in `docs/NAME.png` have the same words as this page.
+/// Asserts that the headings, labels and buttons on the page in `browser` have the same words as in
+/// `docs/NAME.png`.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_000;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});
